@@ -19,9 +19,9 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-# %% ../nbs/00a_house_rules.ipynb #0fecfc82
+# %% ../nbs/00a_house_rules.ipynb #d7babb78
 def require_finite(array, name="X", columns=None):
-    """Raise a `ValueError` that names the first NaN or infinity of a 2-D array by row and column."""
+    """Raise a `ValueError` that names the row and column of the first NaN or infinity."""
     if np.isfinite(np.sum(array)):  # one pass; a sum can only overflow if some entry is huge
         return
     bad = ~np.isfinite(array)
@@ -35,9 +35,9 @@ def require_finite(array, name="X", columns=None):
         f"value(s) in all: remove those rows or fill the gaps (for example sklearn.impute)"
     )
 
-# %% ../nbs/00a_house_rules.ipynb #e51d4b65
+# %% ../nbs/00a_house_rules.ipynb #ca26ed97
 def check_points(X, name="X", *, min_points=1):
-    "`X` as a finite float64 array `(N, m)` with at least `min_points` rows, or a clear `ValueError`."
+    "`X` as a finite float64 array `(N, m)` with at least `min_points` rows."
     X = check_array(
         X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=min_points, input_name=name
     )
@@ -48,8 +48,8 @@ def check_points(X, name="X", *, min_points=1):
 def check_features(y, n_points, name="y"):
     """Feature values as a float64 array `(N, n)`, checked against the number of points.
 
-    Raises a `ValueError` for non-finite values, a length other than `n_points` and a constant column:
-    a feature that does not change has no derivative to follow.
+    Raises a `ValueError` for non-finite values, a length other than `n_points` and a constant
+    column: a feature that does not change has no derivative to follow.
     """
     y = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name=name)
     y = y[:, None] if y.ndim == 1 else y
@@ -64,9 +64,9 @@ def check_features(y, n_points, name="y"):
         )
     return y
 
-# %% ../nbs/00a_house_rules.ipynb #b84dee89
+# %% ../nbs/00a_house_rules.ipynb #4d8bc0f5
 def check_fit(estimator, X, *, min_points=2):
-    "Points `(N, m)` for `fit`: finite, at least two distinct rows; sets `n_features_in_` and names."
+    "Points `(N, m)` for `fit`: finite, two distinct rows or more; sets `n_features_in_`."
     X = validate_data(
         estimator, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=min_points
     )
@@ -93,16 +93,17 @@ def check_choice(name, value, choices):
         )
     return value
 
-# %% ../nbs/00a_house_rules.ipynb #594f1e62
+# %% ../nbs/00a_house_rules.ipynb #5d8b0924
 def check_number(name, value, low, high=np.inf, *, integer=False, open_low=False):
-    "Raise `TypeError` or `ValueError` unless `value` is a number in `[low, high]` (or `(low, high]`)."
+    "Raise unless `value` is a number in `[low, high]`, or in `(low, high]` if `open_low`."
     kind = (int, np.integer) if integer else (int, float, np.integer, np.floating)
     what = "an integer" if integer else "a number"
     if isinstance(value, bool) or not isinstance(value, kind):
         raise TypeError(f"{name} must be {what}, got {value!r}")
     if not (low < value if open_low else low <= value) or not value <= high:
-        bracket = "(" if open_low else "["
-        raise ValueError(f"{name} must be {what} in {bracket}{low}, {high}], got {value!r}")
+        limits = f"above {low}" if open_low else f"{low} or more"
+        limits += f" and at most {high}" if high < np.inf else ""
+        raise ValueError(f"{name} must be {what}, {limits}, got {value!r}")
     return value
 
 # %% ../nbs/00a_house_rules.ipynb #600ca319
@@ -120,7 +121,7 @@ def progress(iterable, verbose, description, total=None):
 
     return tqdm(iterable, desc=description, total=total, leave=False)
 
-# %% ../nbs/00a_house_rules.ipynb #e741229e
+# %% ../nbs/00a_house_rules.ipynb #4ba56f00
 STORABLE = {}
 
 
@@ -131,20 +132,19 @@ def storable(cls):
 
 
 def _pack(value, arrays, place):
-    "JSON-able stand-in for `value`; arrays are appended to the list `arrays`."
+    "JSON-able stand-in for `value`; arrays go to the dict `arrays`, each once, by identity."
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.ndarray) and value.dtype != object:
-        arrays.append(value)
-        return {"array": len(arrays) - 1}
+        return {"array": arrays.setdefault(id(value), (len(arrays), value))[0]}
     if isinstance(value, np.ndarray) and all(isinstance(v, str) for v in value.ravel()):
         return {"strings": value.tolist()}
     if sp.issparse(value):
         csr = value.tocsr()
-        parts = [csr.data, csr.indices, csr.indptr, np.array(csr.shape)]
-        return {"csr": [_pack(part, arrays, place) for part in parts]}
+        parts = [_pack(part, arrays, place) for part in (csr.data, csr.indices, csr.indptr)]
+        return {"csr": [*parts, list(csr.shape)]}
     if isinstance(value, dict) and all(isinstance(k, str) for k in value):
         return {"dict": {k: _pack(v, arrays, f"{place}.{k}") for k, v in value.items()}}
     if isinstance(value, (list, tuple)):
@@ -152,14 +152,17 @@ def _pack(value, arrays, place):
         return {name: [_pack(v, arrays, f"{place}[{i}]") for i, v in enumerate(value)]}
     name = type(value).__name__
     if STORABLE.get(name) is type(value):
-        state = {k: v for k, v in vars(value).items() if not k.startswith("_cache")}
+        left_out = getattr(value, "not_saved", ())
+        state = {
+            k: v for k, v in vars(value).items() if not k.startswith("_cache") and k not in left_out
+        }
         return {"object": name, "state": _pack(state, arrays, f"{place}.{name}")}
     raise TypeError(
         f"{place} is a {name}, which cannot be saved without pickle; use a built-in option in its "
         f"place, or save the model with pickle or joblib yourself"
     )
 
-# %% ../nbs/00a_house_rules.ipynb #5883457d
+# %% ../nbs/00a_house_rules.ipynb #f81061e9
 def _unpack(node, arrays):
     "Inverse of `_pack`."
     if not isinstance(node, dict):
@@ -169,8 +172,8 @@ def _unpack(node, arrays):
     if "strings" in node:
         return np.array(node["strings"], dtype=object)
     if "csr" in node:
-        data, indices, indptr, shape = (_unpack(n, arrays) for n in node["csr"])
-        return sp.csr_matrix((data, indices, indptr), shape=tuple(shape))
+        data, indices, indptr = (_unpack(n, arrays) for n in node["csr"][:3])
+        return sp.csr_matrix((data, indices, indptr), shape=tuple(node["csr"][3]))
     if "dict" in node:
         return {k: _unpack(v, arrays) for k, v in node["dict"].items()}
     if "list" in node:
@@ -201,7 +204,7 @@ def write_whole(path, write):
 
 FORMAT = "idm_nb model"
 
-# %% ../nbs/00a_house_rules.ipynb #57f1a038
+# %% ../nbs/00a_house_rules.ipynb #cb196495
 def save_model(model, path):
     """Write a fitted model to one `.npz` file of arrays and JSON.
 
@@ -215,11 +218,11 @@ def save_model(model, path):
     TypeError
         If the model holds something that only pickle could save, such as a foreign regressor.
     """
-    arrays = []
+    arrays = {}
     tree = _pack(model, arrays, type(model).__name__)
     module = type(model).__module__.rpartition(".")[2]
     header = json.dumps({"format": FORMAT, "version": 1, "module": module, "model": tree})
-    named = {f"a{i}": array for i, array in enumerate(arrays)}
+    named = {f"a{i}": array for i, array in arrays.values()}
 
     def write(name):
         with open(name, "wb") as file:

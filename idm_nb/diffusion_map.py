@@ -4,9 +4,10 @@
 
 # %% auto #0
 __all__ = ['FLOOR', 'EuclideanMetric', 'kernel_matrix', 'DiffusionOperator', 'fix_signs', 'leading_eigenpairs', 'Spectrum',
-           'extend', 'pair_histogram', 'KernelSum', 'diffusion_coordinates', 'leave_out_coincident', 'DiffusionMap']
+           'extend', 'pair_histogram', 'KernelSum', 'diffusion_coordinates', 'Storage', 'leave_out_coincident',
+           'DiffusionMap']
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #e5dc6819
+# %% ../nbs/01_diffusion_map_isometry.ipynb #a716bf94
 import warnings
 
 import numpy as np
@@ -20,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .core import check_choice, check_fit, check_new, check_number, check_points, chunks
 from .core import load_model, save_model, storable
-from .neighbors import NeighborGraph, n_pieces, row_index, squared_lengths, warn_if_apart
+from .neighbors import NeighborGraph, row_index, squared_lengths, warn_if_apart
 
 # %% ../nbs/01_diffusion_map_isometry.ipynb #da594fd2
 @storable
@@ -70,7 +71,7 @@ def kernel_matrix(metric, other, neighborhood, epsilon):
     shape = (len(neighborhood.indptr) - 1, len(other.points))
     return sp.csr_matrix((weights, columns, neighborhood.indptr), shape=shape)
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #8e114458
+# %% ../nbs/01_diffusion_map_isometry.ipynb #aa29e215
 @storable
 class DiffusionOperator:
     """Markov matrix of a symmetric kernel, in the form that eigensolvers like.
@@ -88,6 +89,8 @@ class DiffusionOperator:
     scale : (N,) array, square roots of the second row sums, `Dhat`
     symmetric : (N, N) CSR matrix, `Dhat P Dhat^-1`
     """
+
+    not_saved = ("symmetric",)  # only the eigensolver needs it
 
     def __init__(self, kernel, epsilon, *, alpha=1.0, keep_self=True):
         self.epsilon, self.alpha = float(epsilon), float(alpha)
@@ -323,8 +326,8 @@ def diffusion_coordinates(functions, laplacian_eigenvalues, time, *, rescaled=Tr
         return damped[:, 1:]
     return (2 * np.pi) ** (dimension / 4) * (4 * time) ** (dimension / 4 + 0.5) * damped[:, 1:]
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #2f868396
-class _Storage:
+# %% ../nbs/01_diffusion_map_isometry.ipynb #b438eb1b
+class Storage:
     "Saving without pickle, see the chapter on input, errors and files."
 
     def save(self, path):
@@ -340,8 +343,8 @@ class _Storage:
             raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}")
         return model
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #3361f439
-class _DiffusionMapSteps(_Storage):
+# %% ../nbs/01_diffusion_map_isometry.ipynb #134c30e0
+class _DiffusionMapSteps(Storage):
     "The steps of `DiffusionMap`."
 
     def _choose(self, X):
