@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['METRICS', 'step_metric', 'step_bandwidth', 'stacking_weights', 'combine', 'explained_steps', 'fibre_share',
-           'AlgorithmOne', 'count_pieces', 'FlowStep', 'feature_unit', 'IteratedDiffusionMap', 'neighbor_recall']
+           'distinct_neighbors', 'AlgorithmOne', 'count_pieces', 'FlowStep', 'feature_unit', 'principal_axes',
+           'IteratedDiffusionMap', 'neighbor_recall']
 
 # %% ../nbs/05_idm_flow.ipynb #a0497bcb
 import numpy as np
@@ -86,7 +87,7 @@ def combine(weights, estimates):
     "Weighted sum of the estimates."
     return sum(w * e for w, e in zip(weights, estimates))
 
-# %% ../nbs/05_idm_flow.ipynb #a5f4d11a
+# %% ../nbs/05_idm_flow.ipynb #a9d27e2f
 def explained_steps(points, values, neighbors):
     """How much of the steps to its neighbours the feature explains, at each point.
 
@@ -119,16 +120,32 @@ def explained_steps(points, values, neighbors):
     return explained, total, changed
 
 
-def fibre_share(points, values, neighbors):
-    """Median share of the local variance of `points` that changes of `values` do not explain.
+def fibre_share(graph, values):
+    """Median share of the local variance of points that changes of the feature do not explain.
 
-    Arguments as in `explained_steps`. Between 0 (distance is difference in the feature) and 1,
-    corrected for what `n` columns explain of `k` steps by chance.
+    Parameters
+    ----------
+    graph : NeighborGraph of the points
+    values : (N, n) array, (estimated) features
+
+    Returns
+    -------
+    float between 0 (distance is difference in the feature) and 1, corrected for what `n` columns
+    explain of as many steps by chance
     """
-    k, n = neighbors.shape[1], values.shape[1]
-    explained, total, _ = explained_steps(points, values, neighbors)
-    share = np.median(1 - explained / np.maximum(total, 1e-300))
+    near = distinct_neighbors(graph, max(32, 4 * values.shape[1]))
+    k, n = near.shape[1], values.shape[1]
+    explained, total, _ = explained_steps(graph.points, values, near)
+    least = 1e-6 * k * graph.points.var(axis=0).sum()  # all neighbours in one place: collapsed
+    share = np.median((total - explained) / np.maximum(total, least))
     return float(np.clip(share * k / max(k - n, 1), 0, 1))
+
+
+def distinct_neighbors(graph, k):
+    "The `k` nearest neighbours `(N, k)` that do not nearly coincide with their point, those first."
+    close = graph.distances[:, 1:] < 1e-3 * graph.radii[:, None]
+    order = np.argsort(close, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(graph.neighbors[:, 1:], order, 1)
 
 # %% ../nbs/05_idm_flow.ipynb #963c20c4
 @storable
@@ -204,7 +221,7 @@ class _Estimate:
             self.weights, self.error = np.eye(len(estimates))[-1], self.residual
         return estimates
 
-# %% ../nbs/05_idm_flow.ipynb #9005ce61
+# %% ../nbs/05_idm_flow.ipynb #ab6ff4f0
 class _Embedding(_Estimate):
     "Kernel, spectrum and coordinates of a step of the flow; a mixin."
 
@@ -230,7 +247,8 @@ class _Embedding(_Estimate):
             self.functions, getattr(self.regression, "dimension_", None)
         )
         spread = coordinates.std(axis=0)
-        self.kept = np.flatnonzero(spread > self.drop * spread.max())
+        order = np.argsort(-spread, kind="stable")
+        self.kept = order[spread[order] > self.drop * spread.max()]
         return coordinates[:, self.kept]
 
     def _coordinates(self, functions, dimension):
@@ -249,7 +267,7 @@ def count_pieces(kernel, smallest=1e-8):
     kept = sp.csr_matrix((np.ones(heavy.sum()), pairs), shape=kernel.shape)
     return int(connected_components(kept, directed=False)[0])
 
-# %% ../nbs/05_idm_flow.ipynb #7280bb7e
+# %% ../nbs/05_idm_flow.ipynb #58688a17
 @storable
 class FlowStep(_Embedding):
     """One step of the flow: from coordinates and features to the next coordinates.
@@ -280,8 +298,7 @@ class FlowStep(_Embedding):
         self.graph = graph
         estimates = self._estimate(features, groups, past)
         values = combine(self.weights, estimates)
-        width = min(max(32, 4 * features.shape[1]), graph.n_neighbors)
-        self.fibre_share = fibre_share(graph.points, values, graph.neighbors[:, 1 : width + 1])
+        self.fibre_share = fibre_share(graph, values)
         slopes = self.regression.derivatives_
         self.source = step_metric(self.metric, graph.points, values, slopes, self.tau)
         return estimates
@@ -317,11 +334,31 @@ class FlowStep(_Embedding):
         functions = extend(self.operator, rows, self.functions, self.eigenvalues)
         return self._coordinates(functions, dimension)[:, self.kept], estimates
 
-# %% ../nbs/05_idm_flow.ipynb #33a4f117
-def feature_unit(points, values, neighbors):
+# %% ../nbs/05_idm_flow.ipynb #9c47f045
+def feature_unit(graph, values):
     "Factor that gives changes of the feature the mean square of the steps that it explains."
-    explained, _, changed = explained_steps(points, values, neighbors)
+    near = distinct_neighbors(graph, max(32, 4 * values.shape[1]))
+    explained, _, changed = explained_steps(graph.points, values, near)
     return float(np.sqrt(explained.sum() / changed.sum())) if changed.sum() > 0 else 1.0
+
+# %% ../nbs/05_idm_flow.ipynb #abf88784
+def principal_axes(X, smallest=1e-12):
+    """Rotation to the principal axes with a share above `smallest` of the variance.
+
+    Returns
+    -------
+    (m, r) array with orthonormal columns, or None if no axis can be left out
+    """
+    if X.shape[1] <= 16:
+        return None
+    centered = X - X.mean(axis=0)
+    if len(X) < X.shape[1]:
+        vectors, values = np.linalg.svd(centered, full_matrices=False)[2].T, None
+        values = np.sum((centered @ vectors) ** 2, axis=0)
+    else:
+        values, vectors = np.linalg.eigh(centered.T @ centered)
+    keep = values > smallest * values.sum()
+    return None if keep.all() and len(keep) == X.shape[1] else vectors[:, keep]
 
 # %% ../nbs/05_idm_flow.ipynb #f55f4dbb
 class _Fitting:
@@ -370,12 +407,14 @@ class _Fitting:
         self._n_features_out = self.embedding_.shape[1]
         return self
 
-# %% ../nbs/05_idm_flow.ipynb #b0925911
+# %% ../nbs/05_idm_flow.ipynb #54c5b6e4
 class _Flow(_Fitting):
     "The loop of `IteratedDiffusionMap`; a mixin."
 
     def _run(self, X, features, n_neighbors):
-        points, past = X, {"estimates": [], "weights": np.empty(0), "error": np.inf}
+        self.axes_ = principal_axes(X)
+        points = X if self.axes_ is None else X @ self.axes_
+        past = {"estimates": [], "weights": np.empty(0), "error": np.inf}
         limit = self.max_iterations if self.n_iterations == "auto" else self.n_iterations
         self.steps_, self.embeddings_ = [], [X]
         for count in progress(range(limit + 1), self.verbose, "iterated diffusion map"):
@@ -407,7 +446,7 @@ class _Flow(_Fitting):
         if self.metric == "paper":
             return 1.0
         smooth = LocalRegression().fit(graph, features, self.groups_).predictions_
-        return feature_unit(graph.points, smooth, graph.neighbors[:, 1:33])
+        return feature_unit(graph, smooth)
 
     def _done(self, step, count):
         "The stopping rule: fibres collapsed, or no longer collapsing."
@@ -416,19 +455,25 @@ class _Flow(_Fitting):
         before, now = self.steps_[-1].fibre_share, step.fibre_share
         return now < 0.05 or (now < 0.25 and now > 0.8 * before)
 
-# %% ../nbs/05_idm_flow.ipynb #56de9a46
+# %% ../nbs/05_idm_flow.ipynb #89da0368
 class _Moving(_Flow):
     "New points in `IteratedDiffusionMap`; a mixin."
+
+    def _copies(self, X):
+        "For each row of `X` the training row that it is an exact copy of, or -1."
+        if not hasattr(self, "_cache_rows"):
+            rows = self.embeddings_[0] + 0.0  # no negative zeros
+            self._cache_rows = {row.tobytes(): i for i, row in reversed(list(enumerate(rows)))}
+        return np.array([self._cache_rows.get(row.tobytes(), -1) for row in X + 0.0])
 
     def _move(self, X):
         "All embeddings of new points, and their estimates in each step and at the end."
         check_is_fitted(self)
-        points, estimates = check_new(self, X), []
-        index, distance = self.steps_[0].graph.nearest(points, 1)
-        who = np.where(distance[:, 0] == 0, index[:, 0], -1)
+        X = check_new(self, X)
+        who = self._copies(X)
         if self.metric != "paper":
             who = np.where(who >= 0, self.groups_[who], -1)
-        embeddings = [points]
+        points, estimates, embeddings = X if self.axes_ is None else X @ self.axes_, [], [X]
         for step in progress(self.steps_, self.verbose, "new points"):
             points, estimates = step.move(points, estimates, who)
             embeddings.append(points)

@@ -200,7 +200,7 @@ class Neighborhood:
         "Row number of every edge, shape `(e,)`."
         return row_index(self.indptr)
 
-# %% ../nbs/00c_neighbors.ipynb #ba2cd1a0
+# %% ../nbs/00c_neighbors.ipynb #4292e1ee
 @storable
 class NeighborGraph(_NewEdges, Neighborhood):
     """Symmetric graph on points: `i ~ j` if `|x_i - x_j| <= max(r_i, r_j)`, self-edges included.
@@ -258,10 +258,6 @@ class NeighborGraph(_NewEdges, Neighborhood):
 
     def __len__(self):
         return len(self.points)
-
-    def nearest(self, queries, k):
-        "The `k` nearest training points of queries `(n, m)`: indices and distances `(n, k)`."
-        return self._search(np.ascontiguousarray(queries, dtype=np.float64), k)
 
     def query(self, queries):
         """Neighbourhood of new points `(n, m)`, by the rule that made the graph.

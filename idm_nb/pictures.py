@@ -8,7 +8,7 @@ __all__ = ['scatter', 'scatter_row']
 # %% ../nbs/00b_pictures.ipynb #5ecc14cc
 import numpy as np
 
-# %% ../nbs/00b_pictures.ipynb #3821dfae
+# %% ../nbs/00b_pictures.ipynb #e8200b0a
 def scatter(points, values=None, ax=None, *, title="", size=5, cmap="viridis", highlight=None):
     """Scatter plot of the first two or three columns of `points`.
 
@@ -46,7 +46,7 @@ def scatter(points, values=None, ax=None, *, title="", size=5, cmap="viridis", h
     ax.set_axis_off()
     spans = np.ptp(points, axis=0)
     if solid:
-        ax.set_box_aspect(np.maximum(spans, 0.25 * spans.max()), zoom=1.4)
+        ax.set_box_aspect(np.maximum(spans, 0.4 * spans.max()), zoom=1.15)
     elif spans.min() > 0.2 * spans.max():
         ax.set_aspect("equal")
     return ax
