@@ -35,7 +35,7 @@ def require_finite(array, name="X", columns=None):
         f"value(s) in all: remove those rows or fill the gaps (for example sklearn.impute)"
     )
 
-# %% ../nbs/00a_house_rules.ipynb #ca26ed97
+# %% ../nbs/00a_house_rules.ipynb #3f097c75
 def check_points(X, name="X", *, min_points=1):
     "`X` as a finite float64 array `(N, m)` with at least `min_points` rows."
     X = check_array(
@@ -51,6 +51,8 @@ def check_features(y, n_points, name="y"):
     Raises a `ValueError` for non-finite values, a length other than `n_points` and a constant
     column: a feature that does not change has no derivative to follow.
     """
+    if y is None:
+        raise ValueError("this estimator requires y to be passed, but the target y is None")
     y = check_array(y, dtype=np.float64, ensure_2d=False, ensure_all_finite=False, input_name=name)
     y = y[:, None] if y.ndim == 1 else y
     if len(y) != n_points:
@@ -121,7 +123,7 @@ def progress(iterable, verbose, description, total=None):
 
     return tqdm(iterable, desc=description, total=total, leave=False)
 
-# %% ../nbs/00a_house_rules.ipynb #4ba56f00
+# %% ../nbs/00a_house_rules.ipynb #d7f532da
 STORABLE = {}
 
 
@@ -145,8 +147,8 @@ def _pack(value, arrays, place):
         csr = value.tocsr()
         parts = [_pack(part, arrays, place) for part in (csr.data, csr.indices, csr.indptr)]
         return {"csr": [*parts, list(csr.shape)]}
-    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
-        return {"dict": {k: _pack(v, arrays, f"{place}.{k}") for k, v in value.items()}}
+    if isinstance(value, dict) and all(isinstance(k, (str, int)) for k in value):
+        return {"dict": [[k, _pack(v, arrays, f"{place}.{k}")] for k, v in value.items()]}
     if isinstance(value, (list, tuple)):
         name = "list" if isinstance(value, list) else "tuple"
         return {name: [_pack(v, arrays, f"{place}[{i}]") for i, v in enumerate(value)]}
@@ -162,7 +164,7 @@ def _pack(value, arrays, place):
         f"place, or save the model with pickle or joblib yourself"
     )
 
-# %% ../nbs/00a_house_rules.ipynb #f81061e9
+# %% ../nbs/00a_house_rules.ipynb #be1a785a
 def _unpack(node, arrays):
     "Inverse of `_pack`."
     if not isinstance(node, dict):
@@ -175,7 +177,7 @@ def _unpack(node, arrays):
         data, indices, indptr = (_unpack(n, arrays) for n in node["csr"][:3])
         return sp.csr_matrix((data, indices, indptr), shape=tuple(node["csr"][3]))
     if "dict" in node:
-        return {k: _unpack(v, arrays) for k, v in node["dict"].items()}
+        return {k: _unpack(v, arrays) for k, v in node["dict"]}
     if "list" in node:
         return [_unpack(v, arrays) for v in node["list"]]
     if "tuple" in node:
@@ -230,7 +232,7 @@ def save_model(model, path):
 
     write_whole(path, write)
 
-# %% ../nbs/00a_house_rules.ipynb #9d64b993
+# %% ../nbs/00a_house_rules.ipynb #e76deb95
 def load_model(path):
     """Read a model written by `save_model`.
 
@@ -249,7 +251,7 @@ def load_model(path):
     except FileNotFoundError:
         raise
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise ValueError(f"{foreign} ({error})") from error
+        raise ValueError(foreign) from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError(foreign)
     if header["version"] > 1:

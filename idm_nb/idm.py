@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['METRICS', 'step_metric', 'step_bandwidth', 'stacking_weights', 'combine', 'explained_steps', 'fibre_share',
            'distinct_neighbors', 'AlgorithmOne', 'count_pieces', 'FlowStep', 'feature_unit', 'principal_axes',
-           'IteratedDiffusionMap', 'neighbor_recall']
+           'RowLookup', 'IteratedDiffusionMap', 'neighbor_recall']
 
 # %% ../nbs/05_idm_flow.ipynb #a0497bcb
 import numpy as np
@@ -360,7 +360,7 @@ def principal_axes(X, smallest=1e-12):
     keep = values > smallest * values.sum()
     return None if keep.all() and len(keep) == X.shape[1] else vectors[:, keep]
 
-# %% ../nbs/05_idm_flow.ipynb #f55f4dbb
+# %% ../nbs/05_idm_flow.ipynb #65756404
 class _Fitting:
     "The fit of `IteratedDiffusionMap`; a mixin."
 
@@ -394,9 +394,10 @@ class _Fitting:
         self
         """
         X = check_fit(self, X, min_points=4)
+        y = y if y is None else np.asarray(y)
         features = check_features(y, len(X))
+        self._one_feature = y.ndim == 1
         k = self._check_parameters(len(X))
-        self._one_feature = np.ndim(y) == 1
         labels = np.unique(X, axis=0, return_inverse=True)[1] if groups is None else groups
         if len(labels) != len(X):
             raise ValueError(f"groups has {len(labels)} rows but X has {len(X)}: one a point")
@@ -407,12 +408,12 @@ class _Fitting:
         self._n_features_out = self.embedding_.shape[1]
         return self
 
-# %% ../nbs/05_idm_flow.ipynb #54c5b6e4
+# %% ../nbs/05_idm_flow.ipynb #9aea5144
 class _Flow(_Fitting):
     "The loop of `IteratedDiffusionMap`; a mixin."
 
     def _run(self, X, features, n_neighbors):
-        self.axes_ = principal_axes(X)
+        self.rows_, self.axes_ = RowLookup(X), principal_axes(X)
         points = X if self.axes_ is None else X @ self.axes_
         past = {"estimates": [], "weights": np.empty(0), "error": np.inf}
         limit = self.max_iterations if self.n_iterations == "auto" else self.n_iterations
@@ -455,22 +456,30 @@ class _Flow(_Fitting):
         before, now = self.steps_[-1].fibre_share, step.fibre_share
         return now < 0.05 or (now < 0.25 and now > 0.8 * before)
 
-# %% ../nbs/05_idm_flow.ipynb #89da0368
+# %% ../nbs/05_idm_flow.ipynb #ddb46f8d
+@storable
+class RowLookup:
+    "Finds exact copies of training rows."
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def find(self, queries):
+        "For each query row the index of an equal training row, or -1."
+        if not hasattr(self, "_cache_places"):
+            known = self.rows + 0.0  # turns negative zeros into zeros
+            self._cache_places = {row.tobytes(): i for i, row in enumerate(known)}
+        return np.array([self._cache_places.get(row.tobytes(), -1) for row in queries + 0.0])
+
+# %% ../nbs/05_idm_flow.ipynb #e01c6092
 class _Moving(_Flow):
     "New points in `IteratedDiffusionMap`; a mixin."
-
-    def _copies(self, X):
-        "For each row of `X` the training row that it is an exact copy of, or -1."
-        if not hasattr(self, "_cache_rows"):
-            rows = self.embeddings_[0] + 0.0  # no negative zeros
-            self._cache_rows = {row.tobytes(): i for i, row in reversed(list(enumerate(rows)))}
-        return np.array([self._cache_rows.get(row.tobytes(), -1) for row in X + 0.0])
 
     def _move(self, X):
         "All embeddings of new points, and their estimates in each step and at the end."
         check_is_fitted(self)
         X = check_new(self, X)
-        who = self._copies(X)
+        who = self.rows_.find(X)
         if self.metric != "paper":
             who = np.where(who >= 0, self.groups_[who], -1)
         points, estimates, embeddings = X if self.axes_ is None else X @ self.axes_, [], [X]
@@ -493,7 +502,7 @@ class _Moving(_Flow):
         "`fit`, and the embedding of the training points."
         return self.fit(X, y, groups).embedding_
 
-# %% ../nbs/05_idm_flow.ipynb #78b546cf
+# %% ../nbs/05_idm_flow.ipynb #2a5b07ac
 class _Prediction(_Moving):
     "Prediction of the feature from the embedding; a mixin."
 
@@ -508,10 +517,16 @@ class _Prediction(_Moving):
         in_units = [estimate / self.scale_ + self.center_ for estimate in self.estimates_]
         residuals = [*(estimate - features for estimate in in_units), residual]
         self.prediction_weights_ = stacking_weights(residuals)
+        if (
+            self.metric == "paper"
+        ):  # whose steps know the value at training points: no fair candidates
+            self.prediction_weights_ = np.eye(len(residuals))[-1]
 
     def predict(self, X):
         "Predicted features of the points `X`, `(q,)` or `(q, n)` as `y` was."
-        embeddings, estimates = self._move(X)
+        return self._predict_from(*self._move(X))
+
+    def _predict_from(self, embeddings, estimates):
         linear = self.linear_map_[0] + embeddings[-1] @ self.linear_map_[1:]
         if self.prediction == "linear":
             found = linear

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FEATURE_EXAMPLES', 'Sample', 'Embedding', 'Manifold', 'Circle', 'Ellipse', 'fourier_derivative',
-           'periodic_sturm_liouville', 'FlatTorus', 'Torus', 'Sphere', 'Annulus', 'SwissRoll', 'Product',
+           'periodic_sturm_liouville', 'FlatTorus', 'torus_modes', 'Torus', 'Sphere', 'Annulus', 'SwissRoll', 'Product',
            'angle_feature', 'feature_example']
 
 # %% ../nbs/00_manifolds.ipynb #863d830a
@@ -284,7 +284,29 @@ class FlatTorus(Manifold):
         ]
         return np.prod([e[..., i] for e, i in zip(each, index.T)], axis=0)
 
-# %% ../nbs/00_manifolds.ipynb #731d9812
+# %% ../nbs/00_manifolds.ipynb #1fae9cde
+def torus_modes(major, minor, n, *, nodes=129):
+    """The first `n` eigenfunctions of a torus of revolution, from its separated problem.
+
+    Returns
+    -------
+    list of (eigenvalue, k, wave, profile), largest eigenvalue first: the function is
+    `profile(theta) wave(k phi)` with `wave` "cos" or "sin" and the profile given at `nodes` angles
+    """
+    rho = lambda theta: major + minor * np.cos(theta)
+    modes, k = [], 0
+    while True:
+        values, profiles, _ = periodic_sturm_liouville(
+            rho, lambda t: k**2 / rho(t), metric=lambda t: rho(t) / minor**2, n=nodes
+        )
+        waves = ("cos",) if k == 0 else ("cos", "sin")
+        new = [(values[i], k, w, profiles[:, i]) for i in range(min(n, nodes // 3)) for w in waves]
+        ranked = sorted(modes, key=lambda mode: -mode[0])[:n]
+        if len(ranked) == n and new[0][0] < ranked[-1][0]:
+            return ranked
+        modes, k = modes + new, k + 1
+
+# %% ../nbs/00_manifolds.ipynb #ee31a345
 class Torus(Manifold):
     """Torus of revolution: the `minor` circle (theta) carried round the `major` circle (phi).
 
@@ -321,31 +343,14 @@ class Torus(Manifold):
         coordinates = np.vstack(rings)
         return Sample(self.embed(coordinates), coordinates)
 
-    def _modes(self, n, nodes=129):
-        "The first `n` modes as `(eigenvalue, k, 'cos' or 'sin', f at the nodes)`, sorted."
-        rho = lambda theta: self.major + self.minor * np.cos(theta)
-        modes, k = [], 0
-        while True:
-            values, functions, _ = periodic_sturm_liouville(
-                rho, lambda t: k**2 / rho(t), metric=lambda t: rho(t) / self.minor**2, n=nodes
-            )
-            new = [
-                (values[i], k, wave, functions[:, i])
-                for i in range(min(n, nodes // 3))
-                for wave in (("cos",) if k == 0 else ("cos", "sin"))
-            ]
-            if len(modes) >= n and new[0][0] < sorted((m[0] for m in modes), reverse=True)[n - 1]:
-                return sorted(modes, key=lambda m: -m[0])[:n]
-            modes, k = modes + new, k + 1
-
     def laplacian_eigenvalues(self, n):
         "The first `n` eigenvalues with multiplicity (up to a few hundred), to 1e-10."
-        return np.array([mode[0] for mode in self._modes(n)])
+        return np.array([mode[0] for mode in torus_modes(self.major, self.minor, n)])
 
     def eigenfunctions(self, coordinates, n):
         "The first `n` eigenfunctions `(..., n)`, of unit norm in `L^2(dV)`."
         theta, phi, columns = coordinates[..., 0], coordinates[..., 1], []
-        for _, k, wave, values in self._modes(n):
+        for _, k, wave, values in torus_modes(self.major, self.minor, n):
             frequency = np.fft.rfftfreq(len(values), 1 / len(values))
             c = np.fft.rfft(values) / len(values)
             c[1:] *= 2

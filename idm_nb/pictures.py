@@ -8,7 +8,7 @@ __all__ = ['scatter', 'scatter_row']
 # %% ../nbs/00b_pictures.ipynb #5ecc14cc
 import numpy as np
 
-# %% ../nbs/00b_pictures.ipynb #e8200b0a
+# %% ../nbs/00b_pictures.ipynb #08ea0120
 def scatter(points, values=None, ax=None, *, title="", size=5, cmap="viridis", highlight=None):
     """Scatter plot of the first two or three columns of `points`.
 
@@ -27,14 +27,14 @@ def scatter(points, values=None, ax=None, *, title="", size=5, cmap="viridis", h
     -------
     matplotlib axes
     """
-    import matplotlib.pyplot as plt
-
     points = np.asarray(points, dtype=float)
     if points.shape[1] == 1:
         points = np.c_[points, np.zeros(len(points))]
     points = points[:, :3]
     solid = points.shape[1] == 3
     if ax is None:
+        import matplotlib.pyplot as plt
+
         ax = plt.figure(figsize=(4, 4)).add_subplot(projection="3d" if solid else None)
     style = dict(s=size, linewidths=0, rasterized=True)
     if highlight is None:
@@ -51,8 +51,8 @@ def scatter(points, values=None, ax=None, *, title="", size=5, cmap="viridis", h
         ax.set_aspect("equal")
     return ax
 
-# %% ../nbs/00b_pictures.ipynb #e199fdbe
-def scatter_row(clouds, values=None, *, titles=None, width=2.4, **options):
+# %% ../nbs/00b_pictures.ipynb #5e2f7481
+def scatter_row(clouds, values=None, *, titles=None, width=2.4, figure=None, **options):
     """One `scatter` a cloud, side by side; returns the figure.
 
     Parameters
@@ -61,11 +61,13 @@ def scatter_row(clouds, values=None, *, titles=None, width=2.4, **options):
     values : (N,) array or a sequence of them, one a cloud
     titles : sequence of str
     width : float, width and height of each panel in inches
+    figure : matplotlib Figure to draw into, default None: a new one of pyplot
     **options : passed to `scatter`
     """
-    import matplotlib.pyplot as plt
+    if figure is None:
+        import matplotlib.pyplot as plt
 
-    figure = plt.figure(figsize=(width * len(clouds), width))
+        figure = plt.figure(figsize=(width * len(clouds), width))
     several = values is not None and np.ndim(values[0]) > 0
     for place, cloud in enumerate(clouds):
         solid = np.shape(cloud)[1] >= 3
