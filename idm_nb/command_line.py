@@ -259,7 +259,7 @@ def summarise(table, fitted, group, options):
         "parameters": parameters,
     }
 
-# %% ../nbs/22_command_line.ipynb #620fedf4
+# %% ../nbs/22_command_line.ipynb #cbac0a8b
 def report_facts(summary, n_held_out):
     "Rows of the table at the top of the report."
     facts = [
@@ -280,7 +280,7 @@ def report_facts(summary, n_held_out):
         ]
     return facts
 
-
+# %% ../nbs/22_command_line.ipynb #6facb8d7
 def write_results(out, fitted, new, embedding, truth, guess, summary, y, held_out):
     "Write embedding, predictions, model, summary and report into the folder `out`."
     from idm_nb.report import model_report
@@ -368,7 +368,7 @@ def run_demo(options):
 DEMOS = ("digits", "annulus-radius", "annulus-angle", "torus-theta", "torus-phi", "torus-x",
          "sphere-x", "sphere-twisted")  # fmt: skip
 
-# %% ../nbs/22_command_line.ipynb #54f3ec5f
+# %% ../nbs/22_command_line.ipynb #2bf0b749
 def whole_or_auto(text):
     "A positive integer or the word auto, for argparse."
     if text == "auto":
@@ -389,7 +389,7 @@ def share(text):
         raise argparse.ArgumentTypeError(f"expected a number from 0 to below 1, got {text!r}")
     return value
 
-
+# %% ../nbs/22_command_line.ipynb #7a37aa34
 def add_fit_options(parser):
     "Options that `fit` and `demo` share."
     add = parser.add_argument

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['STORABLE', 'FORMAT', 'require_finite', 'check_points', 'check_features', 'check_fit', 'check_new', 'check_choice',
-           'check_number', 'chunks', 'progress', 'storable', 'write_whole', 'save_model', 'load_model']
+           'check_number', 'chunks', 'progress', 'storable', 'full_name', 'write_whole', 'save_model', 'load_model']
 
 # %% ../nbs/00a_house_rules.ipynb #c430bb6e
 import json
@@ -123,14 +123,19 @@ def progress(iterable, verbose, description, total=None):
 
     return tqdm(iterable, desc=description, total=total, leave=False)
 
-# %% ../nbs/00a_house_rules.ipynb #d7f532da
+# %% ../nbs/00a_house_rules.ipynb #d8c931c1
 STORABLE = {}
 
 
 def storable(cls):
     "Class decorator: instances may be saved by `save_model`."
-    STORABLE[cls.__name__] = cls
+    STORABLE[full_name(cls)] = cls
     return cls
+
+
+def full_name(cls):
+    "Module and name of a class."
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _pack(value, arrays, place):
@@ -152,19 +157,19 @@ def _pack(value, arrays, place):
     if isinstance(value, (list, tuple)):
         name = "list" if isinstance(value, list) else "tuple"
         return {name: [_pack(v, arrays, f"{place}[{i}]") for i, v in enumerate(value)]}
-    name = type(value).__name__
+    name = full_name(type(value))
     if STORABLE.get(name) is type(value):
         left_out = getattr(value, "not_saved", ())
         state = {
             k: v for k, v in vars(value).items() if not k.startswith("_cache") and k not in left_out
         }
-        return {"object": name, "state": _pack(state, arrays, f"{place}.{name}")}
+        return {"object": name, "state": _pack(state, arrays, place)}
     raise TypeError(
-        f"{place} is a {name}, which cannot be saved without pickle; use a built-in option in its "
+        f"{place} is a {type(value).__name__}, which cannot be saved without pickle; use a built-in option in its "
         f"place, or save the model with pickle or joblib yourself"
     )
 
-# %% ../nbs/00a_house_rules.ipynb #be1a785a
+# %% ../nbs/00a_house_rules.ipynb #7b35883b
 def _unpack(node, arrays):
     "Inverse of `_pack`."
     if not isinstance(node, dict):
@@ -182,6 +187,10 @@ def _unpack(node, arrays):
         return [_unpack(v, arrays) for v in node["list"]]
     if "tuple" in node:
         return tuple(_unpack(v, arrays) for v in node["tuple"])
+    module, _, _ = node["object"].rpartition(".")
+    package, _, name = module.partition(".")
+    if package == "idm_nb" and name.isidentifier():
+        import_module(module)  # registers its classes
     cls = STORABLE[node["object"]]
     value = cls.__new__(cls)
     vars(value).update(_unpack(node["state"], arrays))
@@ -206,7 +215,7 @@ def write_whole(path, write):
 
 FORMAT = "idm_nb model"
 
-# %% ../nbs/00a_house_rules.ipynb #cb196495
+# %% ../nbs/00a_house_rules.ipynb #e31134b9
 def save_model(model, path):
     """Write a fitted model to one `.npz` file of arrays and JSON.
 
@@ -222,8 +231,7 @@ def save_model(model, path):
     """
     arrays = {}
     tree = _pack(model, arrays, type(model).__name__)
-    module = type(model).__module__.rpartition(".")[2]
-    header = json.dumps({"format": FORMAT, "version": 1, "module": module, "model": tree})
+    header = json.dumps({"format": FORMAT, "version": 1, "model": tree})
     named = {f"a{i}": array for i, array in arrays.values()}
 
     def write(name):
@@ -232,7 +240,7 @@ def save_model(model, path):
 
     write_whole(path, write)
 
-# %% ../nbs/00a_house_rules.ipynb #e76deb95
+# %% ../nbs/00a_house_rules.ipynb #05cfa166
 def load_model(path):
     """Read a model written by `save_model`.
 
@@ -256,9 +264,7 @@ def load_model(path):
         raise ValueError(foreign)
     if header["version"] > 1:
         raise ValueError(f"{path} was saved by a newer version of idm_nb; update the package")
-    if header["module"].isidentifier() and header["module"] not in ("__main__", "core"):
-        import_module(f"idm_nb.{header['module']}")
     try:
         return _unpack(header["model"], arrays)
-    except (KeyError, IndexError, TypeError) as error:
+    except (KeyError, IndexError, TypeError, AttributeError, ImportError) as error:
         raise ValueError(f"{foreign} ({error})") from error

@@ -389,7 +389,7 @@ class _DiffusionMapSteps(Storage):
         self._n_features_out = n
         return self
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #1d786059
+# %% ../nbs/01_diffusion_map_isometry.ipynb #23bcbd41
 def leave_out_coincident(rows, metric, other):
     "Zero, in each row of a kernel, the first entry whose two points coincide."
     rows = rows.copy()
@@ -401,7 +401,7 @@ def leave_out_coincident(rows, metric, other):
     return rows
 
 
-class _DiffusionMapCoordinates(_DiffusionMapSteps):
+class _DiffusionMapCoordinates(TransformerMixin, _DiffusionMapSteps):
     "Coordinates of training and new points of `DiffusionMap`."
 
     def extend(self, X):
@@ -442,11 +442,9 @@ class _DiffusionMapCoordinates(_DiffusionMapSteps):
         self.fit(X)
         return self.eigenfunctions_[:, 1:] * np.exp(self.laplacian_eigenvalues_[1:] * self.time)
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #c80d6662
+# %% ../nbs/01_diffusion_map_isometry.ipynb #51699bca
 @storable
-class DiffusionMap(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, _DiffusionMapCoordinates, BaseEstimator
-):
+class DiffusionMap(ClassNamePrefixFeaturesOutMixin, _DiffusionMapCoordinates, BaseEstimator):
     """Diffusion map: eigenfunctions of the Laplacian of a point cloud as coordinates.
 
     Parameters

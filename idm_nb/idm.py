@@ -471,8 +471,8 @@ class RowLookup:
             self._cache_places = {row.tobytes(): i for i, row in enumerate(known)}
         return np.array([self._cache_places.get(row.tobytes(), -1) for row in queries + 0.0])
 
-# %% ../nbs/05_idm_flow.ipynb #e01c6092
-class _Moving(_Flow):
+# %% ../nbs/05_idm_flow.ipynb #27b06403
+class _Moving(TransformerMixin, _Flow):
     "New points in `IteratedDiffusionMap`; a mixin."
 
     def _move(self, X):
@@ -535,10 +535,12 @@ class _Prediction(_Moving):
             found = combine(self.prediction_weights_, [*in_units, linear])
         return found[:, 0] if self._one_feature else found
 
-# %% ../nbs/05_idm_flow.ipynb #7649201b
+# %% ../nbs/05_idm_flow.ipynb #f2df903b
 @storable
-class IteratedDiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiOutputMixin,
-                           RegressorMixin, _Prediction, Storage, BaseEstimator):  # fmt: skip
+class IteratedDiffusionMap(
+    ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, _Prediction, Storage,
+    BaseEstimator,
+):  # fmt: skip
     """Iterated diffusion map: the geometry in which distance means difference in the feature.
 
     Parameters

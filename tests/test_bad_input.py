@@ -1,0 +1,174 @@
+"""Bad input is answered by an error that names the argument, its value and what would be right."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from idm_nb import DiffusionMap, IteratedDiffusionMap, estimate_derivative, feature_example, load
+from idm_nb import singular_value_scaling, tune_local_bandwidth
+
+X, Y, _ = feature_example("annulus radius", 300, random_state=0)
+Y = Y[:, 0]
+
+
+def spoiled(array, value, row=17, column=1):
+    array = array.copy()
+    array[(row, column) if array.ndim == 2 else row] = value
+    return array
+
+
+@pytest.mark.parametrize("value, word", [(np.nan, "NaN"), (np.inf, "inf"), (-np.inf, "inf")])
+@pytest.mark.parametrize("estimator", [IteratedDiffusionMap(1), DiffusionMap(2)])
+def test_non_finite_data_are_named_by_row_and_column(estimator, value, word):
+    with pytest.raises(ValueError, match=f"X contains {word} at row 17, column 1"):
+        estimator.fit(spoiled(X, value), Y)
+    estimator.fit(X, Y)
+    with pytest.raises(ValueError, match=f"X contains {word} at row 17, column 1"):
+        estimator.transform(spoiled(X, value))
+
+
+def test_column_names_appear_in_the_message():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match=r"column 1 \('north'\)"):
+        IteratedDiffusionMap().fit(pandas.DataFrame(spoiled(X, np.nan), columns=["east", "north"]), Y)
+
+
+def test_non_finite_feature():
+    with pytest.raises(ValueError, match="y contains NaN at row 17"):
+        IteratedDiffusionMap().fit(X, spoiled(Y, np.nan))
+
+
+def test_fewer_points_than_neighbours():
+    for estimator in (IteratedDiffusionMap(n_neighbors=50), DiffusionMap(2, n_neighbors=50)):
+        with pytest.raises(ValueError, match="n_neighbors=50 needs at least 51 points, got 40"):
+            estimator.fit(X[:40], Y[:40])
+
+
+def test_mismatched_lengths():
+    with pytest.raises(ValueError, match="y has 299 rows but X has 300"):
+        IteratedDiffusionMap().fit(X, Y[:-1])
+    with pytest.raises(ValueError, match="groups has 10 rows but X has 300"):
+        IteratedDiffusionMap().fit(X, Y, groups=np.arange(10))
+    with pytest.raises(ValueError, match="y has 299 rows"):
+        estimate_derivative(X, Y[:-1])
+
+
+def test_one_distinct_point():
+    for estimator in (IteratedDiffusionMap(), DiffusionMap(2)):
+        with pytest.raises(ValueError, match="all 300 rows of X are the same point"):
+            estimator.fit(np.ones_like(X), Y)
+
+
+def test_constant_feature():
+    with pytest.raises(ValueError, match="y is constant in column 0"):
+        IteratedDiffusionMap().fit(X, np.full(300, 4.0))
+    with pytest.raises(ValueError, match="y is constant in column 1"):
+        IteratedDiffusionMap().fit(X, np.c_[Y, np.ones(300)])
+
+
+def test_duplicates_are_not_fatal():
+    twice, feature = np.vstack([X, X[:150]]), np.r_[Y, Y[:150]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = IteratedDiffusionMap(2, random_state=0).fit(twice, feature)
+        other = DiffusionMap(4, random_state=0).fit(twice)
+    assert np.isfinite(model.embedding_).all() and np.isfinite(other.eigenfunctions_).all()
+    assert np.allclose(model.embedding_[:150], model.embedding_[300:], atol=1e-9)
+    scale = np.abs(model.embedding_).max()
+    assert np.abs(model.transform(twice) - model.embedding_).max() < 1e-8 * scale
+
+
+def test_many_copies_of_few_points():
+    few = np.repeat(X[:12], 25, axis=0)
+    model = IteratedDiffusionMap(2, n_neighbors=60, random_state=0).fit(few, np.repeat(Y[:12], 25))
+    assert np.isfinite(model.embedding_).all()
+
+
+def test_wrong_number_of_columns():
+    for estimator in (IteratedDiffusionMap(1), DiffusionMap(2)):
+        estimator.fit(X, Y)
+        with pytest.raises(ValueError, match="X has 3 features, but .* is expecting 2"):
+            estimator.transform(np.c_[X, X[:, :1]])
+
+
+def test_graph_that_falls_apart_is_reported():
+    apart = np.vstack([X, X + 100])
+    with pytest.warns(UserWarning, match=r"falls into 2 pieces \(sizes 300, 300\).*n_neighbors=200"):
+        model = DiffusionMap(3, n_neighbors=100, random_state=0).fit(apart)
+    assert model.n_pieces_ == 2 and np.isfinite(model.eigenfunctions_).all()
+    with pytest.warns(UserWarning, match="falls into 2 pieces"):
+        model = IteratedDiffusionMap(2, n_neighbors=100, random_state=0).fit(apart, np.r_[Y, Y])
+    assert np.isfinite(model.embedding_).all()
+
+
+@pytest.mark.parametrize("arguments, error, words", [
+    (dict(tau=1.0), ValueError, "tau must lie between 0 and 1, got 1.0"),
+    (dict(tau="much"), TypeError, "tau must be a number, got 'much'"),
+    (dict(metric="euclid"), ValueError, "metric='euclid' is not known; choose one of"),
+    (dict(n_iterations=0), ValueError, "n_iterations must be an integer, 1 or more, got 0"),
+    (dict(n_iterations=2.5), TypeError, "n_iterations must be an integer"),
+    (dict(n_neighbors=1), ValueError, "n_neighbors must be an integer, 2 or more, got 1"),
+    (dict(n_components=0), ValueError, "n_components must be an integer, 1 or more"),
+    (dict(time_factor=-1), ValueError, "time_factor must be a number, above 0"),
+    (dict(feature_scale=0), ValueError, "feature_scale must be a number, above 0"),
+    (dict(prediction="magic"), ValueError, "prediction='magic' is not known"),
+])  # fmt: skip
+def test_bad_arguments_of_the_iterated_map(arguments, error, words):
+    with pytest.raises(error, match=words):
+        IteratedDiffusionMap(**arguments).fit(X, Y)
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (dict(n_components=300), "n_components must be an integer, 1 or more and at most 299, got 300"),
+    (dict(alpha=2), "alpha must be a number, 0 or more and at most 1, got 2"),
+    (dict(epsilon=-1.0), "epsilon must be a number, above 0, got -1.0"),
+    (dict(epsilon="best"), "epsilon='best' is not known"),
+    (dict(dimension=0), "dimension must be a number, above 0"),
+])  # fmt: skip
+def test_bad_arguments_of_the_diffusion_map(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        DiffusionMap(**arguments).fit(X)
+
+
+def test_bad_arguments_of_functions():
+    with pytest.raises(ValueError, match="method='guess' is not known"):
+        estimate_derivative(X, Y, method="guess")
+    with pytest.raises(ValueError, match="use 'affine'"):
+        estimate_derivative(X, Y, X[:3] + 0.1, method="regression")
+    with pytest.raises(ValueError, match="rule='first' is not known"):
+        tune_local_bandwidth(X, rule="first")
+    with pytest.raises(ValueError, match="X contains NaN at row 17, column 1"):
+        singular_value_scaling(spoiled(X, np.nan), X[0], [0.1, 0.2])
+    with pytest.raises(ValueError, match="neighbours of point 0 coincide with it"):
+        tune_local_bandwidth(np.repeat(X[:3], 20, axis=0), n_neighbors=5)
+
+
+def test_eigensolver_that_does_not_converge_is_an_error(monkeypatch):
+    import idm_nb.diffusion_map as module
+
+    def gives_up(*args, **kwargs):
+        raise module.ArpackNoConvergence("no", np.ones(3), np.ones((1000, 3)))
+
+    monkeypatch.setattr(module, "eigsh", gives_up)
+    points = feature_example("annulus radius", 1000, random_state=0)[0]
+    with pytest.raises(RuntimeError, match="found only 3 of 6 eigenpairs.*fewer n_components"):
+        DiffusionMap(5).fit(points)
+
+
+def test_model_files(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "none.npz")
+    model = IteratedDiffusionMap(1, random_state=0).fit(X, Y)
+    model.save(tmp_path / "m.npz")
+    whole = (tmp_path / "m.npz").read_bytes()
+    np.savez(tmp_path / "foreign.npz", a=np.ones(3))
+    for name, content in (("cut.npz", whole[:-500]), ("junk.npz", b"junk"), ("empty.npz", b"")):
+        (tmp_path / name).write_bytes(content)
+    for name in ("cut.npz", "junk.npz", "empty.npz", "foreign.npz"):
+        with pytest.raises(ValueError, match="is not a model saved by idm_nb, or it is damaged"):
+            load(tmp_path / name)
+    np.savez(tmp_path / "evil.npz", header=np.array(
+        '{"format": "idm_nb model", "version": 1, "model": {"object": "subprocess.Popen", "state": {}}}'))
+    with pytest.raises(ValueError, match="is not a model saved by idm_nb"):
+        load(tmp_path / "evil.npz")

@@ -1,0 +1,187 @@
+"""The command `idm-nb`, from files to folders, and its errors."""
+
+import json
+
+import numpy as np
+import pytest
+
+import idm_nb
+from idm_nb import feature_example
+from idm_nb.command_line import build_parser, main, write_csv
+
+X, Y, _ = feature_example("annulus radius", 500, random_state=0)
+RESULTS = {"embedding.csv", "predictions.csv", "model.npz", "summary.json", "report.html"}
+
+
+@pytest.fixture()
+def ring(tmp_path):
+    write_csv(tmp_path / "ring.csv", ["x", "y", "radius"], [*X.T, Y[:, 0]])
+    return tmp_path / "ring.csv"
+
+
+def fit(*arguments):
+    return main(["fit", *map(str, arguments), "--quiet", "--iterations", "1"])
+
+
+def test_fit_and_transform(ring, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert fit(ring, "--feature", "radius", "--out", out) == 0
+    assert {p.name for p in out.iterdir()} == RESULTS
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["rows"] == 500 and summary["held_out"]["rows"] == 100
+    assert summary["held_out"]["r2"] > 0.98
+    rows = (out / "predictions.csv").read_text().splitlines()
+    assert rows[0] == "row,part,radius,predicted radius" and len(rows) == 501
+    page = (out / "report.html").read_text()
+    assert page.count("data:image/png") == 4 and "http" not in page
+    assert f"{summary['held_out']['r2']:.4f}" in capsys.readouterr().out
+
+    moved = tmp_path / "moved.csv"
+    assert main(["transform", str(out / "model.npz"), str(ring), "--out", str(moved), "--quiet"]) == 0
+    first = np.loadtxt(out / "embedding.csv", delimiter=",", skiprows=1, usecols=2)
+    again = np.loadtxt(moved, delimiter=",", skiprows=1, usecols=1)
+    assert np.allclose(first, again, atol=1e-9)
+    assert idm_nb.load(out / "model.npz").columns == ["x", "y"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "npy", "npz", "parquet"])
+def test_formats(ending, tmp_path):
+    data = tmp_path / f"data.{ending}"
+    feature = ["--feature", "y"]
+    if ending == "csv":
+        write_csv(data, ["a", "b", "y"], [*X.T, Y[:, 0]])
+    elif ending == "npy":
+        np.save(data, np.c_[X, Y])
+        feature = ["--feature", "c2"]
+    elif ending == "npz":
+        np.savez(data, X=X, y=Y)
+    else:
+        pyarrow = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        parquet.write_table(pyarrow.table({"a": X[:, 0], "b": X[:, 1], "y": Y[:, 0]}), data)
+    assert fit(data, *feature, "--out", tmp_path / "out") == 0
+    assert json.loads((tmp_path / "out/summary.json").read_text())["held_out"]["r2"] > 0.98
+
+
+def test_feature_from_a_second_file_and_angle(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    degrees = np.degrees(np.arctan2(X[:, 1], X[:, 0]))
+    write_csv(tmp_path / "angle.csv", ["angle"], [degrees])
+    out = tmp_path / "out"
+    arguments = ("--feature-file", tmp_path / "angle.csv", "--angle", "degrees", "--scale", "none")
+    assert fit(tmp_path / "X.npy", *arguments, "--out", out) == 0
+    table = np.loadtxt(out / "predictions.csv", delimiter=",", skiprows=1, usecols=(2, 3))
+    gap = (table[:, 0] - table[:, 1] + 180) % 360 - 180
+    assert np.abs(gap).max() < 10
+
+
+def test_groups_and_ignored_columns(tmp_path):
+    group = np.repeat(np.arange(100), 5)
+    names = np.char.add("n", np.arange(500).astype(str))
+    write_csv(tmp_path / "d.csv", ["x", "y", "person", "name", "r"], [*X.T, group, names, Y[:, 0]])
+    out = tmp_path / "out"
+    assert fit(tmp_path / "d.csv", "--feature", "r", "--group", "person", "--ignore", "name", "--out", out) == 0
+    part = np.loadtxt(out / "embedding.csv", delimiter=",", skiprows=1, usecols=1, dtype=str)
+    assert all(len(set(part[group == g])) == 1 for g in range(100))
+    assert (part == "held-out").sum() == 100
+    assert json.loads((out / "summary.json").read_text())["columns"] == ["x", "y"]
+
+
+def test_no_rows_held_out(ring, tmp_path):
+    assert fit(ring, "--feature", "radius", "--holdout", "0", "--out", tmp_path / "out") == 0
+    assert "held_out" not in json.loads((tmp_path / "out/summary.json").read_text())
+
+
+def test_demo(tmp_path):
+    assert main(["demo", "annulus-radius", "--out", str(tmp_path / "o"), "--quiet", "--iterations", "1"]) == 0
+    assert {p.name for p in (tmp_path / "o").iterdir()} == RESULTS | {"annulus-radius.csv"}
+
+
+def refused(capsys, code, *words):
+    message = capsys.readouterr().err
+    assert code == 2 and "Traceback" not in message
+    for word in words:
+        assert word in message, message
+
+
+@pytest.mark.parametrize("content, words", [
+    ("", ("is empty",)),
+    ("x,y,radius\n", ("no rows",)),
+    ("x,y,radius\n1,2\n", ("has 3 names but 2 columns",)),
+    ("x,y,radius\n1,2,3\n4,five,6\n", ("column 'y' holds 'five' at data row 2", "--ignore")),
+    ("x,y,radius\n1,2,3\n4,,6\n", ("column 'y' is empty at data row 2",)),
+    ("x,y,radius\n1,2,3\n4,nan,6\n", ("column 'y' is not finite at data row 2",)),
+    ("x,y,radius\n1,2,3\n4,5,inf\n", ("column 'radius' is not finite at data row 2",)),
+    ("x,y,r\n1,2,3\n4,5,6\n", ("no column 'radius'", "x, y, r")),
+    ("radius\n1\n2\n", ("no data columns",)),
+])  # fmt: skip
+def test_bad_tables(content, words, tmp_path, capsys):
+    (tmp_path / "bad.csv").write_text(content)
+    refused(capsys, fit(tmp_path / "bad.csv", "--feature", "radius", "--out", tmp_path / "o"), *words)
+    assert not (tmp_path / "o").exists()
+
+
+def test_unreadable_files(ring, tmp_path, capsys):
+    refused(capsys, fit(tmp_path / "none.csv", "--feature", "r", "--out", tmp_path / "o"), "there is no file")
+    (tmp_path / "d.xlsx").write_text("x")
+    refused(capsys, fit(tmp_path / "d.xlsx", "--feature", "r", "--out", tmp_path / "o"), "unknown format")
+    (tmp_path / "d.npz").write_text("x")
+    refused(capsys, fit(tmp_path / "d.npz", "--feature", "r", "--out", tmp_path / "o"), "cannot be read")
+    refused(capsys, fit(ring, "--out", tmp_path / "o"), "--feature COLUMN")
+    write_csv(tmp_path / "short.csv", ["f"], [Y[:10, 0]])
+    code = fit(ring, "--feature-file", tmp_path / "short.csv", "--out", tmp_path / "o")
+    refused(capsys, code, "has 10 rows but", "has 500")
+
+
+def test_folders_that_cannot_be_written(ring, tmp_path, capsys):
+    refused(capsys, fit(ring, "--feature", "radius", "--out", ring), "is a file; give a folder")
+    refused(capsys, fit(ring, "--feature", "radius", "--out", ring / "deeper"), "cannot be written")
+    refused(capsys, fit(ring, "--feature", "radius", "--out", "/proc/idm-nb"), "cannot be written")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["ring.csv"]
+
+
+def test_nothing_half_written(ring, tmp_path, capsys, monkeypatch):
+    import idm_nb.command_line as module
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "save_model", full)
+    refused(capsys, fit(ring, "--feature", "radius", "--out", tmp_path / "o"), "No space left")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["ring.csv"]
+
+
+def test_transform_errors(ring, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert fit(ring, "--feature", "radius", "--out", out) == 0
+    model, target = str(out / "model.npz"), str(tmp_path / "t.csv")
+    transform = lambda *a: main(["transform", *map(str, a), "--quiet"])
+    refused(capsys, transform(tmp_path / "no.npz", ring, "--out", target), "no model file")
+    refused(capsys, transform(ring, ring, "--out", target), "not a model saved by idm_nb")
+    np.savez(tmp_path / "f.npz", a=1)
+    refused(capsys, transform(tmp_path / "f.npz", ring, "--out", target), "not a model saved by idm_nb")
+    refused(capsys, transform(model, ring, "--out", tmp_path / "t.txt"), "must be .csv or .npz")
+    write_csv(tmp_path / "less.csv", ["x"], [X[:, 0]])
+    refused(capsys, transform(model, tmp_path / "less.csv", "--out", target), "no column 'y'")
+    assert not (tmp_path / "t.csv").exists()
+
+
+def test_bad_arguments(ring, tmp_path, capsys):
+    for arguments in (["fit", str(ring), "--feature", "radius"], ["dance"], ["demo", "planet", "--out", "x"],
+                      ["fit", str(ring), "--feature", "radius", "--out", "x", "--holdout", "1"],
+                      ["fit", str(ring), "--feature", "radius", "--out", "x", "--iterations", "0"]):  # fmt: skip
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 2 and capsys.readouterr().err
+    refused(capsys, fit(ring, "--feature", "radius", "--tau", "1.5", "--out", tmp_path / "o"), "tau must be")
+    assert not (tmp_path / "o").exists()
+
+
+def test_help_reads_like_documentation(capsys):
+    for arguments in (["--help"], ["fit", "--help"], ["transform", "--help"], ["demo", "--help"]):
+        with pytest.raises(SystemExit) as stop:
+            build_parser().parse_args(arguments)
+        assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert "idm-nb fit measurements.csv --feature outcome --out results" in text and "report.html" in text

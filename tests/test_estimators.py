@@ -1,0 +1,190 @@
+"""The estimators are scikit-learn estimators, and the map does what it promises."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import idm_nb
+from idm_nb import DiffusionMap, IteratedDiffusionMap, feature_example, neighbor_recall, rotated_digits
+
+# least recall among the 100 nearest on 2500 + 500 random points, with default arguments
+MARKS = {
+    "annulus radius": 0.42,
+    "annulus angle": 0.85,
+    "torus theta": 0.70,
+    "torus phi": 0.85,
+    "sphere x": 0.60,
+}
+
+
+@parametrize_with_checks([IteratedDiffusionMap(), DiffusionMap(n_components=2)])
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_conformance(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def ring():
+    X, y, _ = feature_example("annulus radius", 1000, random_state=0)
+    return X[:800], y[:800, 0], X[800:], y[800:, 0]
+
+
+@pytest.fixture(scope="module")
+def fitted(ring):
+    return IteratedDiffusionMap(random_state=0).fit(*ring[:2])
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_recall_prediction_and_extension(name):
+    X, y, _ = feature_example(name, 3000, random_state=1)
+    model = IteratedDiffusionMap(random_state=0).fit(X[:2500], y[:2500])
+    assert neighbor_recall(model.embedding_, y[:2500], model.transform(X[2500:]), y[2500:]) >= MARKS[name]
+    assert model.score(X[2500:], y[2500:]) >= 0.97
+    scale = np.abs(model.embedding_).max()
+    assert np.abs(model.transform(X[:2500]) - model.embedding_).max() < 1e-8 * scale
+
+
+@pytest.mark.parametrize("metric", ["derivative", "paper"])
+def test_other_metrics_extend_exactly(ring, metric):
+    X, y, new, _ = ring
+    model = IteratedDiffusionMap(2, metric=metric, tau=0.5, random_state=0).fit(X, y)
+    scale = np.abs(model.embedding_).max()
+    assert np.abs(model.transform(X) - model.embedding_).max() < 1e-8 * scale
+    assert np.isfinite(model.transform(new)).all()
+
+
+def test_paper_mode_mixes_lengths_as_printed(ring):
+    X, y, _, _ = ring
+    model = IteratedDiffusionMap(1, metric="paper", tau=0.65, n_neighbors=100, random_state=0).fit(X, y)
+    step = model.steps_[0]
+    i, j = 5, step.graph.neighbors[5, 7]
+    gap = X[j] - X[i]
+    length = 0.35 * np.linalg.norm(gap) + 0.65 * np.linalg.norm(step.source.factors[i] @ gap)
+    assert np.isclose(step.source.squared_lengths(step.source, np.array([i]), np.array([j]))[0], length**2)
+    assert np.allclose(step.rates[1:5], np.log(step.eigenvalues[1:5]) / step.epsilon)
+    assert model.scale_ == 1.0
+
+
+def test_grid_with_ties_extends_exactly():
+    side = np.arange(30) / 29
+    X = np.stack(np.meshgrid(side, side, indexing="ij"), -1).reshape(-1, 2)
+    model = IteratedDiffusionMap(3, random_state=0).fit(X, X[:, 0])
+    scale = np.abs(model.embedding_).max()
+    assert np.abs(model.transform(X) - model.embedding_).max() < 1e-8 * scale
+
+
+def test_rotation_shift_scale_and_order_do_not_matter(ring):
+    X, y, new, truth = ring
+    recall = lambda m, a, b: neighbor_recall(m.embedding_, a[:, None], m.transform(b), truth[:, None])
+    base = recall(IteratedDiffusionMap(random_state=0).fit(X, y), y, new)
+    c, s = np.cos(0.7), np.sin(0.7)
+    turn = lambda points: 40 * (points @ np.array([[c, s], [-s, c]])) - 1000
+    assert abs(recall(IteratedDiffusionMap(random_state=0).fit(turn(X), 40 * y), y, turn(new)) - base) < 0.01
+    order = np.random.default_rng(0).permutation(len(X))
+    assert abs(recall(IteratedDiffusionMap(random_state=0).fit(X[order], y[order]), y[order], new) - base) < 0.01
+
+
+def test_unit_of_the_feature_does_not_matter(ring):
+    X, y, new, truth = ring
+    first = IteratedDiffusionMap(random_state=0).fit(X, y)
+    second = IteratedDiffusionMap(random_state=0).fit(X, 1e6 * y - 3e7)
+    assert np.allclose(first.transform(new), second.transform(new), atol=1e-6)
+    assert np.allclose(1e6 * first.predict(new) - 3e7, second.predict(new), rtol=1e-6)
+
+
+def test_same_data_same_result(ring):
+    X, y, _, _ = ring
+    for model in (IteratedDiffusionMap(random_state=0), DiffusionMap(4, random_state=0)):
+        first = clone(model).fit_transform(X, y)
+        assert all(np.allclose(clone(model).fit_transform(X, y), first, atol=1e-9) for _ in range(2))
+
+
+def test_clone_and_pickle(fitted, ring):
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.transform(ring[2]), fitted.transform(ring[2]))
+    assert clone(fitted).get_params() == fitted.get_params()
+
+
+def test_save_and_load(fitted, ring, tmp_path):
+    fitted.save(tmp_path / "m.npz")
+    for again in (idm_nb.load(tmp_path / "m.npz"), IteratedDiffusionMap.load(tmp_path / "m.npz")):
+        assert np.array_equal(again.transform(ring[2]), fitted.transform(ring[2]))
+        assert np.array_equal(again.predict(ring[2]), fitted.predict(ring[2]))
+    with pytest.raises(ValueError, match="not a DiffusionMap"):
+        DiffusionMap.load(tmp_path / "m.npz")
+
+
+def test_pipeline_grid_search_and_set_output(ring):
+    pandas = pytest.importorskip("pandas")
+    X, y, new, truth = ring
+    pipe = make_pipeline(StandardScaler(), IteratedDiffusionMap(2, random_state=0)).fit(X, y)
+    assert pipe.score(new, truth) > 0.97
+    search = GridSearchCV(IteratedDiffusionMap(1, random_state=0), {"tau": [0.8, 0.95]}, cv=2).fit(X, y)
+    assert search.best_score_ > 0.97
+    frame = pandas.DataFrame(X, columns=["east", "north"])
+    model = IteratedDiffusionMap(1, random_state=0).set_output(transform="pandas").fit(frame, y)
+    out = model.transform(frame)
+    assert list(out.columns) == list(model.get_feature_names_out())
+    assert out.columns[0] == "iterateddiffusionmap0" and list(model.feature_names_in_) == ["east", "north"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.transform(frame.rename(columns={"east": "west"}))
+
+
+def test_shape_of_predictions_follows_y(ring):
+    X, y, new, _ = ring
+    assert IteratedDiffusionMap(1).fit(X, y).predict(new).shape == (200,)
+    assert IteratedDiffusionMap(1).fit(X, y[:, None]).predict(new).shape == (200, 1)
+    assert IteratedDiffusionMap(1).fit(X, np.c_[y, y**2]).predict(new).shape == (200, 2)
+
+
+def test_embeddings_start_with_the_data(fitted, ring):
+    assert np.array_equal(fitted.embeddings_[0], ring[0])
+    assert len(fitted.embeddings_) == fitted.n_iterations_ + 1 == len(fitted.steps_) + 1
+    assert fitted.embeddings_[-1] is fitted.embedding_
+    stages = fitted.transform_all(ring[2])
+    assert [s.shape[1] for s in stages] == [e.shape[1] for e in fitted.embeddings_]
+
+
+def test_a_single_new_point_is_like_one_of_many(fitted, ring):
+    many = fitted.transform(ring[2])
+    assert np.allclose(fitted.transform(ring[2][:1]), many[:1], atol=1e-9)
+
+
+def test_points_far_from_the_data_get_finite_coordinates(fitted):
+    assert np.isfinite(fitted.transform(np.array([[1e3, -1e3], [0.0, 0.0]]))).all()
+
+
+def test_groups_are_left_out_together():
+    X, angle, groups = rotated_digits(n_angles=8)
+    new = groups % 4 == 0
+    model = IteratedDiffusionMap(2, random_state=0).fit(X[~new], angle[~new], groups[~new])
+    assert model.score(X[new], angle[new]) > 0.98
+    # with the group the error at training rows is honest: it is that of new originals
+    honest = np.sqrt(np.mean((model.predict(X[~new]) - angle[~new]) ** 2))
+    held_out = np.sqrt(np.mean((model.predict(X[new]) - angle[new]) ** 2))
+    assert 0.6 < honest / held_out < 1.6
+    scale = np.abs(model.embedding_).max()
+    assert np.abs(model.transform(X[~new]) - model.embedding_).max() < 1e-8 * scale
+
+
+def test_diffusion_map_extension(ring):
+    X, _, new, _ = ring
+    for keep in (True, False, "auto"):
+        model = DiffusionMap(8, keep_self=keep, random_state=0).fit(X)
+        assert np.abs(model.extend(X) - model.eigenfunctions_).max() < 1e-10 * np.abs(model.eigenfunctions_).max()
+        extended = model.extend(new)[:, 0]
+        assert np.allclose(extended, model.eigenfunctions_[0, 0], rtol=1e-9)  # constants stay constant
+    first = model.coordinates(0.01)
+    assert np.array_equal(first, model.coordinates(0.01))
+
+
+def test_gaussian_cloud_in_ten_dimensions():
+    X = np.random.default_rng(0).normal(size=(5000, 10))
+    model = DiffusionMap(10, random_state=0).fit(X)
+    assert np.isfinite(model.eigenfunctions_).all() and model.markov_eigenvalues_[0] <= 1 + 1e-9
