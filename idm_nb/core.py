@@ -123,7 +123,7 @@ def progress(iterable, verbose, description, total=None):
 
     return tqdm(iterable, desc=description, total=total, leave=False)
 
-# %% ../nbs/00a_house_rules.ipynb #d8c931c1
+# %% ../nbs/00a_house_rules.ipynb #c6fb9096
 STORABLE = {}
 
 
@@ -165,8 +165,8 @@ def _pack(value, arrays, place):
         }
         return {"object": name, "state": _pack(state, arrays, place)}
     raise TypeError(
-        f"{place} is a {type(value).__name__}, which cannot be saved without pickle; use a built-in option in its "
-        f"place, or save the model with pickle or joblib yourself"
+        f"{place} is a {type(value).__name__}, which cannot be saved without pickle; use a built-in "
+        f"option in its place, or save the model with pickle or joblib yourself"
     )
 
 # %% ../nbs/00a_house_rules.ipynb #7b35883b
