@@ -319,7 +319,7 @@ class _KernelSumPicture:
         right.legend(fontsize=8)
         return axes
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #701f61ee
+# %% ../nbs/01_diffusion_map_isometry.ipynb #19ec3589
 class KernelSum(_KernelSumPicture):
     """Kernel-sum test of a point set: bandwidth and dimension from the slope of `log S(epsilon)`.
 
@@ -337,7 +337,7 @@ class KernelSum(_KernelSumPicture):
     neighbors : (L,) array, mean number `D` of effective neighbours (the mean row sum)
     slopes, slopes_without_self : (L,) arrays, twice the slope with and without the diagonal
     keep_self : bool, whether the points look like a grid
-    epsilon : float, bandwidth with 16 effective neighbours
+    epsilon : float, bandwidth with 16 effective neighbours, fewer if the slope rises before
     epsilon_max_slope : float, bandwidth of the largest slope, the rule after Cameron (59)
     dimension : float, twice the slope at `epsilon`
     """
@@ -362,12 +362,17 @@ class KernelSum(_KernelSumPicture):
         moment = weights @ squares / self.epsilons
         self.slopes = moment / self.neighbors
         self.slopes_without_self = moment / np.maximum(self.neighbors - 1, 1e-300)
-        few, enough = self.at_neighbors(4), self.at_neighbors(16)
-        change = [abs(np.log(self.slope_at(few, k) / self.slope_at(enough, k))) for k in (0, 1)]
+        few, more = self.at_neighbors(3), self.at_neighbors(6)
+        change = [abs(np.log(self.slope_at(few, k) / self.slope_at(more, k))) for k in (0, 1)]
         self.keep_self = bool(change[1] < change[0])
-        self.epsilon = enough
+        for count in (16, 12, 9, 7, 5, 4):
+            self.epsilon = self.at_neighbors(count)
+            if self.slope_at(self.epsilon, self.keep_self) < 1.15 * self.slope_at(
+                more, self.keep_self
+            ):
+                break
         self.epsilon_max_slope = float(self.epsilons[self.slopes.argmax()])
-        self.dimension = self.slope_at(enough, self.keep_self)
+        self.dimension = self.slope_at(self.epsilon, self.keep_self)
 
     def at_neighbors(self, count):
         "Bandwidth at which a point has `count` effective neighbours on average."
