@@ -13,7 +13,8 @@ _PLACES = {
     "diffusion_map": "DiffusionMap KernelSum",
     "derivative": "estimate_derivative",
     "scaling_law": "singular_value_scaling tune_local_bandwidth",
-    "idm": "IteratedDiffusionMap neighbor_recall",
+    "regression": "KernelRegression",
+    "idm": "IteratedDiffusionMap neighbor_recall plot_diagnostics",
     "images": "rotated_digits wave_images",
 }
 _HOME = {name: module for module, names in _PLACES.items() for name in names.split()}

@@ -237,7 +237,7 @@ def say(options, text):
     if not options.quiet:
         print(f"idm-nb: {text}", file=sys.stderr, flush=True)
 
-# %% ../nbs/22_command_line.ipynb #35678b48
+# %% ../nbs/22_command_line.ipynb #71b475f5
 def summarise(table, fitted, group, options):
     "What was done, as a dict for `summary.json`."
     model = fitted.model
@@ -255,7 +255,7 @@ def summarise(table, fitted, group, options):
         "iterations": model.n_iterations_,
         "coordinates": model.embedding_.shape[1],
         "fibre_share": [look.fibre_share for look in looks],
-        "leave_one_out_error": [look.error / model.scale_ for look in looks],
+        "leave_one_out_error": [look.error for look in looks],
         "parameters": parameters,
     }
 

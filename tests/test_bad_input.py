@@ -113,6 +113,11 @@ def test_graph_that_falls_apart_is_reported():
     (dict(time_factor=-1), ValueError, "time_factor must be a number, above 0"),
     (dict(feature_scale=0), ValueError, "feature_scale must be a number, above 0"),
     (dict(prediction="magic"), ValueError, "prediction='magic' is not known"),
+    (dict(tau=[]), ValueError, "tau must be a number or a sequence of numbers"),
+    (dict(tau=[0.9, 2.0]), ValueError, "tau must"),
+    (dict(regressor="magic"), ValueError, "regressor='magic' is not known"),
+    (dict(regressor=3), ValueError, "or a scikit-learn regressor, got 3"),
+    (dict(regressor="kernel", metric="paper"), ValueError, "needs the derivatives"),
 ])  # fmt: skip
 def test_bad_arguments_of_the_iterated_map(arguments, error, words):
     with pytest.raises(error, match=words):

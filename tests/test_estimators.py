@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -188,3 +189,31 @@ def test_gaussian_cloud_in_ten_dimensions():
     X = np.random.default_rng(0).normal(size=(5000, 10))
     model = DiffusionMap(10, random_state=0).fit(X)
     assert np.isfinite(model.eigenfunctions_).all() and model.markov_eigenvalues_[0] <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("regressor", ["local", "kernel", KNeighborsRegressor(5)], ids=str)
+def test_regressors_extend_exactly_and_predict(regressor):
+    X, y, _ = feature_example("torus phi", 900, random_state=0)
+    model = IteratedDiffusionMap(regressor=regressor, random_state=0).fit(X[:700], y[:700])
+    scale = np.abs(model.embedding_).max()
+    assert np.allclose(model.transform(X[:700]), model.embedding_, atol=1e-8 * scale)
+    assert model.score(X[700:], y[700:]) > 0.98
+    found, error = model.predict(X[700:], return_std=True)
+    assert found.shape == error.shape == y[700:].shape
+    # of Gaussian errors 95 % lie within two standard errors; these are not Gaussian, and few
+    assert 0.8 < np.mean(np.abs(found - y[700:]) < 2 * error) <= 1
+
+
+def test_foreign_regressor_is_cloned_and_cannot_be_saved(tmp_path):
+    X, y, _ = feature_example("annulus radius", 300, random_state=0)
+    regressor = KNeighborsRegressor(5)
+    model = IteratedDiffusionMap(1, regressor=regressor, random_state=0).fit(X, y)
+    assert not hasattr(regressor, "n_features_in_")
+    with pytest.raises(TypeError, match="cannot be saved without pickle"):
+        model.save(tmp_path / "model.npz")
+
+
+def test_schedule_of_tau():
+    X, y, _ = feature_example("annulus radius", 400, random_state=0)
+    model = IteratedDiffusionMap(3, tau=[0.5, 0.9], random_state=0).fit(X, y)
+    assert model.diagnostics_["tau"].tolist() == [0.5, 0.9, 0.9]
