@@ -189,7 +189,7 @@ class Panel:
         "The point drawn nearest to a position in the panel."
         return int(np.argmin(np.hypot(self.positions[:, 0] - x, self.positions[:, 1] - y)))
 
-# %% ../nbs/14_explorer.ipynb #719eb952
+# %% ../nbs/14_explorer.ipynb #e1ef2df1
 class Picture:
     """Data, embedding and spectrum of one iteration, on one matplotlib figure.
 
@@ -201,14 +201,14 @@ class Picture:
     def __init__(self, exploration):
         from matplotlib.figure import Figure
 
-        self.figure = Figure(figsize=(10, 3.7), dpi=100, facecolor="white")
-        left, middle, right = self.figure.subplots(1, 3, width_ratios=(1, 1, 0.75))
+        self.figure = Figure(figsize=(8.8, 3.3), dpi=100, facecolor="white")
+        left, middle, right = self.figure.subplots(1, 3, width_ratios=(1, 1, 0.8))
         self.panels = Panel(left), Panel(middle)
         for ax, title in zip((left, middle, right), ("neighbours on the data", "", "eigenvalues")):
             ax.set_title(title, fontsize=10, y=1.01)  # a fixed place: finding one takes longer
         self.spectrum = right
         right.set(ylim=(-0.02, 1.04), xlabel="index", yticks=(0, 0.5, 1))
-        self.figure.subplots_adjust(left=0.01, right=0.98, bottom=0.13, top=0.91, wspace=0.1)
+        self.figure.subplots_adjust(left=0.01, right=0.98, bottom=0.14, top=0.9, wspace=0.1)
         self.open(exploration)
 
     def open(self, exploration):
@@ -316,12 +316,12 @@ class LiveCanvas:
             if clicked and event.inaxes is panel.ax:
                 self.on_click(panel.point_at(event.xdata, event.ydata))
 
-# %% ../nbs/14_explorer.ipynb #45aadc59
+# %% ../nbs/14_explorer.ipynb #262d8da3
 def explorer_controls(exploration, neighbors):
     "The sliders and menus of the explorer, a dict of widgets."
     w = import_widgets()
     n, steps = len(exploration.rows), len(exploration.clouds) - 1
-    wide = dict(layout=w.Layout(width="22rem"), style=dict(description_width="6rem"))
+    wide = dict(layout=w.Layout(width="18rem"), style=dict(description_width="6rem"))
     colours = list(exploration.colours)
     tau = exploration.model.tau
     return dict(
