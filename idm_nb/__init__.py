@@ -16,6 +16,7 @@ _PLACES = {
     "regression": "KernelRegression",
     "idm": "IteratedDiffusionMap neighbor_recall plot_diagnostics",
     "images": "rotated_digits wave_images",
+    "explorer": "explore save_explorer",
 }
 _HOME = {name: module for module, names in _PLACES.items() for name in names.split()}
 __all__ = [*_HOME, "load"]

@@ -1,0 +1,185 @@
+"""The explorer in a real browser: in JupyterLab, in Notebook 7, and as a page.
+
+Not run by default. It needs a Chromium and three packages that nothing else needs:
+
+    pip install playwright notebook jupyterlab
+    IDM_NB_BROWSER=$(command -v chromium) python -m pytest tests/test_browser.py
+
+IDM_NB_SCREENSHOTS names a folder for pictures to look at.
+"""
+
+import json
+import os
+import re
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+BROWSER = os.environ.get("IDM_NB_BROWSER")
+if not BROWSER:
+    pytest.skip("set IDM_NB_BROWSER to a Chromium to run", allow_module_level=True)
+playwright = pytest.importorskip("playwright.sync_api")
+
+CELL = """\
+from idm_nb import IteratedDiffusionMap, explore, feature_example
+X, y, _ = feature_example("annulus radius", 5000, random_state=0)
+model = IteratedDiffusionMap(2, n_neighbors=64, n_components=16, random_state=0).fit(X, y)
+explorer = explore(model, y, canvas="{canvas}")
+explorer"""
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with playwright.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+def screenshot(page, name):
+    if folder := os.environ.get("IDM_NB_SCREENSHOTS"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=Path(folder) / f"{name}.png")
+
+
+@pytest.fixture(scope="module", params=["lab", "notebook"])
+def server(request, tmp_path_factory):
+    pytest.importorskip("jupyterlab" if request.param == "lab" else "notebook")
+    folder, token = tmp_path_factory.mktemp(request.param), secrets.token_hex(16)
+    for canvas in ("ipympl", "image"):
+        cell = dict(cell_type="code", id="a", metadata={}, outputs=[], execution_count=None,
+                    source=CELL.format(canvas=canvas))  # fmt: skip
+        kernel = dict(name="python3", display_name="Python 3", language="python")
+        notebook = dict(cells=[cell], metadata=dict(kernelspec=kernel), nbformat=4, nbformat_minor=5)
+        (folder / f"{canvas}.ipynb").write_text(json.dumps(notebook))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "jupyterlab" if request.param == "lab" else "notebook",
+               "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}",
+               f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={folder}"]  # fmt: skip
+    with open(folder / "log.txt", "w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(120):
+            try:
+                urllib.request.urlopen(f"{url}/api/status?token={token}", timeout=2)
+                break
+            except OSError:
+                assert process.poll() is None, (folder / "log.txt").read_text()
+                time.sleep(0.5)
+        path = "lab/tree" if request.param == "lab" else "notebooks"
+        yield request.param, lambda name: f"{url}/{path}/{name}.ipynb?token={token}"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def status(page):
+    found = page.locator(".widget-html-content", has_text="Iteration")
+    try:
+        found.first.wait_for(timeout=90_000)
+    except playwright.TimeoutError:
+        screenshot(page, "no-explorer")
+        raise
+    return found.first.inner_text()
+
+
+def moved(page, before):
+    "The sentence after it has changed."
+    for _ in range(1000):
+        if (now := status(page)) != before:
+            return now
+        page.wait_for_timeout(20)
+    screenshot(page, "no-answer")
+    raise AssertionError(f"no answer in the browser; the sentence is still {before!r}")
+
+
+def key(page, label, name):
+    slider = page.locator(".widget-slider", has_text=label).locator(".noUi-handle").first
+    slider.click()
+    slider.press(name)
+
+
+@pytest.mark.parametrize("canvas", ["ipympl", "image"])
+def test_explorer_in_jupyter(chromium, server, canvas):
+    name, address = server
+    page = chromium.new_page(viewport=dict(width=1400, height=1000))
+    page.goto(address(canvas))
+    page.locator(".jp-CodeCell .cm-content").first.wait_for(timeout=60_000)
+    idle = page.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']")
+    idle.first.wait_for(state="attached", timeout=60_000)
+    errors = []  # from here on: Notebook 7 has one of its own while it starts
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    for _ in range(10):  # Notebook 7 may not take the first
+        page.wait_for_timeout(2000)
+        if not re.search(r"[\d*]", page.locator(".jp-InputArea-prompt").first.inner_text()):
+            page.locator(".jp-CodeCell .cm-content").first.press("Shift+Enter")
+    first = status(page)
+    assert first.startswith("Iteration 1 of 2")
+    page.wait_for_timeout(1500)
+    start = time.perf_counter()
+    key(page, "iteration", "PageUp")  # Notebook 7 keeps the arrow keys for itself
+    second = moved(page, first)
+    print(f"{name}, {canvas}: key to sentence in {time.perf_counter() - start:.2f} s")
+    assert second.startswith("Iteration 2 of 2")
+    page.wait_for_timeout(1500)
+    screenshot(page, f"{name}-{canvas}")
+    if canvas == "ipympl":
+        box = page.locator(".jupyter-matplotlib-canvas-div canvas").last.bounding_box()
+        middle = box["x"] + 0.178 * box["width"], box["y"] + 0.25 * box["height"]
+        page.mouse.click(*middle)  # a point of the data, in the upper half of the ring
+        third = moved(page, second)
+        assert re.search(r"row (\d+)", third)[1] != re.search(r"row (\d+)", second)[1]
+        page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.5 * box["height"])
+        page.mouse.down()
+        page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 0.5 * box["height"], steps=4)
+        page.mouse.up()
+        page.wait_for_timeout(1500)
+        turn = page.locator(".widget-slider", has_text="turn").locator(".widget-readout").first
+        assert turn.inner_text() != "-40"
+        screenshot(page, f"{name}-{canvas}-turned")
+    assert not errors, errors
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1100, 420])
+def test_page_without_python(chromium, tmp_path, scheme, width):
+    from idm_nb import IteratedDiffusionMap, feature_example, save_explorer
+
+    X, y, _ = feature_example("torus phi", 400, random_state=0)
+    model = IteratedDiffusionMap(2, random_state=0).fit(X, y)
+    save_explorer(model, tmp_path / "torus.html", y, title="A torus")
+    page = chromium.new_page(viewport=dict(width=width, height=900), color_scheme=scheme)
+    errors, wanted = [], []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: wanted.append(request.url))
+    page.goto((tmp_path / "torus.html").as_uri())
+    sentence = lambda: page.locator("[role=status]").inner_text()
+    assert sentence().startswith("Iteration 1 of 2")
+    slider = page.get_by_role("slider", name="iteration")
+    slider.focus()
+    slider.press("ArrowRight")
+    assert sentence().startswith("Iteration 2 of 2")
+    before = sentence()
+    canvas = page.locator("canvas.cloud0")
+    picture = canvas.screenshot()
+    canvas.click(position=dict(x=60, y=100))
+    assert sentence() != before
+    canvas.focus()
+    canvas.press("ArrowLeft")
+    assert page.get_by_role("slider", name="turn").input_value() == "-35"
+    assert canvas.screenshot() != picture
+    page.get_by_role("combobox", name="colour").select_option("column 2")
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    screenshot(page, f"page-{scheme}-{width}")
+    assert not errors and len(wanted) == 1, (errors, wanted)
+    page.close()
