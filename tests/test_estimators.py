@@ -182,9 +182,3 @@ def test_diffusion_map_extension(ring):
         assert np.allclose(extended, model.eigenfunctions_[0, 0], rtol=1e-9)  # constants stay constant
     first = model.coordinates(0.01)
     assert np.array_equal(first, model.coordinates(0.01))
-
-
-def test_gaussian_cloud_in_ten_dimensions():
-    X = np.random.default_rng(0).normal(size=(5000, 10))
-    model = DiffusionMap(10, random_state=0).fit(X)
-    assert np.isfinite(model.eigenfunctions_).all() and model.markov_eigenvalues_[0] <= 1 + 1e-9
