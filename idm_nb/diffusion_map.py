@@ -163,7 +163,7 @@ def block_lanczos(matrix, n, *, block=64, tolerance=1e-8, random_state=None):
             basis = np.hstack([basis, np.empty((size, wider - basis.shape[1]))])
             projected = np.pad(projected, (0, wider - len(projected)))
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #2f867b3b
+# %% ../nbs/01_diffusion_map_isometry.ipynb #25cab8cc
 def leading_eigenpairs(matrix, n, *, random_state=None):
     """The `n` algebraically largest eigenvalues of a sparse symmetric matrix, and their vectors.
 
@@ -184,7 +184,7 @@ def leading_eigenpairs(matrix, n, *, random_state=None):
         If the iteration does not converge; it names the remedies.
     """
     size = matrix.shape[0]
-    if size <= 600 or n > size // 4:
+    if size <= 600 or 5 * n > size:
         values, vectors = eigh(matrix.toarray(), subset_by_index=[size - n, size - 1])
     elif n > 400:
         values, vectors = block_lanczos(matrix, n, random_state=random_state)
@@ -319,7 +319,8 @@ class _KernelSumPicture:
         right.legend(fontsize=8)
         return axes
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #19ec3589
+# %% ../nbs/01_diffusion_map_isometry.ipynb #dc9f314a
+@storable
 class KernelSum(_KernelSumPicture):
     """Kernel-sum test of a point set: bandwidth and dimension from the slope of `log S(epsilon)`.
 
@@ -332,8 +333,7 @@ class KernelSum(_KernelSumPicture):
 
     Attributes
     ----------
-    epsilons : (L,) array, four to the octave
-    sums : (L,) array, `S(epsilon)`
+    epsilons, sums : (L,) arrays, bandwidths, four to the octave, and `S(epsilon)`
     neighbors : (L,) array, mean number `D` of effective neighbours (the mean row sum)
     slopes, slopes_without_self : (L,) arrays, twice the slope with and without the diagonal
     keep_self : bool, whether the points look like a grid
@@ -345,16 +345,14 @@ class KernelSum(_KernelSumPicture):
     def __init__(self, points, *, precomputed=False, n_rows=1000, random_state=0):
         rows = check_random_state(random_state).permutation(points.shape[0])[:n_rows]
         if precomputed:
-            near = points.tocsr()[rows] if sp.issparse(points) else points[rows]
-            square = (near.data if sp.issparse(points) else near) ** 2
-            squares, counts, n_zero = pair_histogram([square])
+            near = points.tocsr()[rows].data if sp.issparse(points) else points[rows]
+            squares, counts, n_zero = pair_histogram([near**2])
             n_zero += len(rows) * sp.issparse(points)  # its diagonal is not stored
         else:
             squares, counts, n_zero = pair_histogram(pair_blocks(check_points(points), rows))
         if not len(squares):
             raise ValueError(f"all {points.shape[0]} points coincide: there is no length to choose")
-        low, high = np.log2(squares[0]) - 4, np.log2(squares[-1]) + 2
-        self.epsilons = 2.0 ** np.arange(low, high, 0.25)
+        self.epsilons = 2.0 ** np.arange(np.log2(squares[0]) - 4, np.log2(squares[-1]) + 2, 0.25)
         weights = counts * np.exp(-squares / (2 * self.epsilons[:, None])) / len(rows)
         self.neighbors = weights.sum(axis=1) + n_zero / len(rows)
         self.sums = self.neighbors / points.shape[0]
@@ -365,11 +363,10 @@ class KernelSum(_KernelSumPicture):
         few, more = self.at_neighbors(3), self.at_neighbors(6)
         change = [abs(np.log(self.slope_at(few, k) / self.slope_at(more, k))) for k in (0, 1)]
         self.keep_self = bool(change[1] < change[0])
+        limit = 1.15 * self.slope_at(more, self.keep_self)
         for count in (16, 12, 9, 7, 5, 4):
             self.epsilon = self.at_neighbors(count)
-            if self.slope_at(self.epsilon, self.keep_self) < 1.15 * self.slope_at(
-                more, self.keep_self
-            ):
+            if self.slope_at(self.epsilon, self.keep_self) < limit:
                 break
         self.epsilon_max_slope = float(self.epsilons[self.slopes.argmax()])
         self.dimension = self.slope_at(self.epsilon, self.keep_self)

@@ -1,0 +1,107 @@
+"""Defects known from other implementations of diffusion maps do not occur in this one."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import idm_nb
+from idm_nb import DiffusionMap, feature_example
+
+RING = feature_example("annulus radius", 1000, random_state=0)[0]  # no repeated eigenvalues: signs are all that is free
+POINTS, NEW = RING[:800], RING[800:]
+
+
+@pytest.mark.parametrize("n_points", [500, 800])  # a dense eigensolver up to 600 points, ARPACK above
+def test_five_fits_have_the_same_signs(n_points):
+    # without a random_state each fit starts its eigensolver elsewhere
+    fits = [DiffusionMap(6).fit(POINTS[:n_points]).eigenfunctions_ for _ in range(5)]
+    for functions in fits[1:]:
+        assert np.allclose(functions, fits[0], atol=1e-7)  # ARPACK's accuracy over the smallest gap
+
+
+@pytest.mark.parametrize("n_points", [1700, 2100])  # a fifth of all pairs or more: dense; fewer: block Lanczos
+def test_many_eigenpairs_have_the_signs_of_few(n_points):
+    points = feature_example("annulus radius", n_points, random_state=0)[0]
+    many = DiffusionMap(405, random_state=0).fit(points)
+    few = DiffusionMap(10, random_state=1).fit(points)
+    assert np.allclose(many.eigenfunctions_[:, :11], few.eigenfunctions_, atol=1e-5)  # residual 1e-8
+
+
+def test_two_computations_from_one_object_agree():
+    model = DiffusionMap(6, time=0.02, random_state=0)
+    first = model.fit_transform(POINTS)
+    coordinates, moved = model.coordinates(0.05), model.transform(NEW)
+    distances = model.diffusion_distances([0, 5], 0.05)
+    model.coordinates(0.5, "dimension-free"), model.extend(NEW[:3]), model.choose_time(3)
+    assert np.array_equal(model.coordinates(0.05), coordinates)
+    assert np.array_equal(model.transform(NEW), moved)
+    assert np.array_equal(model.diffusion_distances([0, 5], 0.05), distances)
+    # an object that was fitted to other data in between keeps nothing of them
+    model.fit(NEW)
+    assert np.array_equal(model.fit(POINTS).coordinates(0.05), coordinates)
+    assert np.array_equal(model.fit_transform(POINTS), first)
+    assert np.allclose(model.transform(POINTS), first, atol=1e-10)
+
+
+def test_the_order_of_the_points_does_not_matter():
+    order = np.random.default_rng(0).permutation(len(POINTS))
+    first, other = (DiffusionMap(6, random_state=0).fit(x) for x in (POINTS, POINTS[order]))
+    # the sign rule names a point by its place in the list, so only up to sign
+    assert np.allclose(np.abs(first.eigenfunctions_[order]), np.abs(other.eigenfunctions_), atol=1e-7)
+
+
+def test_pieces_are_reported_and_coordinates_are_finite():
+    apart = np.vstack([POINTS[:300], POINTS[300:600] + 50, POINTS[600:700] - 50])
+    with pytest.warns(UserWarning, match=r"falls into 3 pieces \(sizes 300, 300, 100\)"):
+        model = DiffusionMap(5, n_neighbors=40, random_state=0).fit(apart)
+    assert model.n_pieces_ == 3
+    assert np.allclose(model.markov_eigenvalues_[:3], 1, atol=1e-10)  # one for each piece
+    for form in (True, False, "dimension-free"):
+        assert np.isfinite(model.coordinates(0.01, form)).all()
+    assert np.isfinite(model.transform(np.vstack([NEW, NEW + 25]))).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert DiffusionMap(5, random_state=0).fit(POINTS).n_pieces_ == 1
+
+
+def test_pieces_of_a_precomputed_kernel_are_reported():
+    kernel = np.kron(np.eye(2), np.full((20, 20), 0.5)) + 0.5 * np.eye(40)
+    with pytest.warns(UserWarning, match="falls into 2 pieces"):
+        model = DiffusionMap(3, metric="kernel", epsilon=1.0, random_state=0).fit(kernel)
+    assert np.isfinite(model.eigenfunctions_).all()
+
+
+def test_gaussian_cloud_in_ten_dimensions_converges():
+    X = np.random.default_rng(0).normal(size=(5000, 10))
+    model = DiffusionMap(10, random_state=0).fit(X)
+    operator, xi = model.operator_, model.markov_eigenvalues_
+    vectors = model.eigenfunctions_ * operator.scale[:, None]
+    vectors /= np.linalg.norm(vectors, axis=0)
+    assert np.abs(operator.symmetric @ vectors - vectors * xi).max() < 1e-8
+    assert np.isclose(xi[0], 1, atol=1e-10) and np.all(np.diff(xi) <= 0)
+
+
+def test_clone_pickle_and_save(tmp_path):
+    model = DiffusionMap(5, alpha=0.5, time=0.01, random_state=0).fit(POINTS)
+    assert clone(model).get_params() == model.get_params()
+    assert not hasattr(clone(model), "eigenfunctions_")
+    model.save(tmp_path / "map.npz")
+    for again in (pickle.loads(pickle.dumps(model)), idm_nb.load(tmp_path / "map.npz")):
+        assert np.array_equal(again.eigenfunctions_, model.eigenfunctions_)
+        assert np.array_equal(again.transform(NEW), model.transform(NEW))
+        assert np.array_equal(again.coordinates(0.02), model.coordinates(0.02))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("keep_self", [True, False])
+def test_extension_divides_by_the_eigenvalue(alpha, keep_self):
+    model = DiffusionMap(8, alpha=alpha, keep_self=keep_self, random_state=0).fit(POINTS)
+    functions = model.eigenfunctions_
+    assert np.abs(model.extend(POINTS) - functions).max() < 1e-10 * np.abs(functions).max()
+    constant = model.extend(NEW)[:, 0]
+    assert np.allclose(constant, functions[0, 0], rtol=1e-10)
+    # forgetting the division would shrink the last function by its eigenvalue
+    assert model.markov_eigenvalues_[8] < 1 - 1e-3
