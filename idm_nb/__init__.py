@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "manifolds": "angle_feature feature_example",
     "diffusion_map": "DiffusionMap KernelSum",
+    "local_kernel": "local_generator tangent_moments",
     "derivative": "estimate_derivative",
     "scaling_law": "singular_value_scaling tune_local_bandwidth",
     "idm": "IteratedDiffusionMap neighbor_recall",
