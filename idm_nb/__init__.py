@@ -16,6 +16,8 @@ _PLACES = {
     "scaling_law": "singular_value_scaling tune_local_bandwidth",
     "idm": "IteratedDiffusionMap neighbor_recall",
     "images": "rotated_digits wave_images",
+    "conformal_map": "ConformalMap linear_residual",
+    "diffeomorphism": "DiffeomorphismMap",
 }
 _HOME = {name: module for module, names in _PLACES.items() for name in names.split()}
 __all__ = [*_HOME, "load"]

@@ -319,7 +319,8 @@ class _KernelSumPicture:
         right.legend(fontsize=8)
         return axes
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #19ec3589
+# %% ../nbs/01_diffusion_map_isometry.ipynb #ba2cc1b0
+@storable
 class KernelSum(_KernelSumPicture):
     """Kernel-sum test of a point set: bandwidth and dimension from the slope of `log S(epsilon)`.
 
