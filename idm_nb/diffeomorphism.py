@@ -20,7 +20,7 @@ from .idm import RowLookup
 from .local_kernel import StretchedMetric
 from .neighbors import NeighborGraph, squared_lengths, warn_if_apart
 
-# %% ../nbs/12_diffeomorphism.ipynb #0062c936
+# %% ../nbs/12_diffeomorphism.ipynb #97fe6857
 class _Sides:
     "The two sides of the diagram; a mixin."
 
@@ -72,12 +72,13 @@ class _Sides:
         state = dict(random_state=self.random_state)
         dimension = self.image_map_.dimension_used_
         spectrum = Spectrum(self.operator_, n + 1, dimension, **state)
-        self.eigenfunctions_ = spectrum.functions
-        self.markov_eigenvalues_ = spectrum.markov_eigenvalues
+        usable = spectrum.markov_eigenvalues > 1e-6  # the rest cannot be extended to new points
+        self.eigenfunctions_ = spectrum.functions * usable
+        self.markov_eigenvalues_ = spectrum.markov_eigenvalues * usable
         self.laplacian_eigenvalues_ = spectrum.laplacian_eigenvalues
         target = self.image_map_.eigenfunctions_
-        self.linear_map_ = np.linalg.lstsq(spectrum.functions, target, rcond=None)[0]
-        self.residual_ = linear_residual(spectrum.functions[:, 1:], target[:, 1:])
+        self.linear_map_ = np.linalg.lstsq(self.eigenfunctions_, target, rcond=None)[0]
+        self.residual_ = linear_residual(self.eigenfunctions_[:, 1:], target[:, 1:])
 
 # %% ../nbs/12_diffeomorphism.ipynb #3790e4cc
 class _Arrows(TransformerMixin, _Sides):
@@ -133,7 +134,7 @@ def _columns(y):
     y = np.asarray(y, dtype=float)
     return y[:, None] if y.ndim == 1 else y
 
-# %% ../nbs/12_diffeomorphism.ipynb #2d21fde6
+# %% ../nbs/12_diffeomorphism.ipynb #0323dbc7
 @storable
 class DiffeomorphismMap(
     ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, _Arrows, Storage,
@@ -185,3 +186,8 @@ class DiffeomorphismMap(
         self.keep_self = keep_self
         self.ridge = ridge
         self.random_state = random_state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # it maps manifolds; noise in many columns is none
+        return tags
