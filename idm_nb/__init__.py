@@ -11,12 +11,15 @@ __version__ = "0.1.0"
 _PLACES = {
     "manifolds": "angle_feature feature_example",
     "diffusion_map": "DiffusionMap KernelSum",
+    "local_kernel": "local_generator tangent_moments",
     "derivative": "estimate_derivative",
     "scaling_law": "singular_value_scaling tune_local_bandwidth",
     "regression": "KernelRegression",
     "idm": "IteratedDiffusionMap neighbor_recall plot_diagnostics",
     "images": "rotated_digits wave_images",
     "explorer": "explore save_explorer",
+    "conformal_map": "ConformalMap linear_residual",
+    "diffeomorphism": "DiffeomorphismMap",
 }
 _HOME = {name: module for module, names in _PLACES.items() for name in names.split()}
 __all__ = [*_HOME, "load"]

@@ -12,7 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import idm_nb
-from idm_nb import DiffusionMap, IteratedDiffusionMap, feature_example, neighbor_recall, rotated_digits
+from idm_nb import ConformalMap, DiffeomorphismMap, DiffusionMap, IteratedDiffusionMap
+from idm_nb import feature_example, neighbor_recall, rotated_digits
 
 # least recall among the 100 nearest on 2500 + 500 random points, with default arguments
 MARKS = {
@@ -24,7 +25,9 @@ MARKS = {
 }
 
 
-@parametrize_with_checks([IteratedDiffusionMap(), DiffusionMap(n_components=2)])
+@parametrize_with_checks([
+    IteratedDiffusionMap(), DiffusionMap(n_components=2), ConformalMap(n_components=2), DiffeomorphismMap(),
+])  # fmt: skip
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_conformance(estimator, check):
     check(estimator)

@@ -1,0 +1,170 @@
+"""Generators, the conformal map and diffeomorphisms: properties that hold exactly, and bad input."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import idm_nb
+from idm_nb import ConformalMap, DiffeomorphismMap, linear_residual, local_generator, tangent_moments
+from idm_nb.manifolds import Circle, Torus
+
+rng = np.random.default_rng(0)
+CLOUD = Torus().sample(700, random_state=0)
+
+
+def bumpy(points):
+    return np.c_[points[:, :2], (2 + 0.5 * np.sin(3 * np.arctan2(points[:, 1], points[:, 0]))) * points[:, 2]]
+
+
+# ---- generators
+
+
+def some_generator(**options):
+    A = rng.normal(size=(3, 3))
+    return local_generator(CLOUD.points, A @ A.T + np.eye(3), drift=[0.3, -0.2, 0.1], epsilon=0.05, **options)
+
+
+@pytest.mark.parametrize("density", [None, "estimated", rng.uniform(0.5, 2, 700)])
+def test_generator_kills_constants_and_adjoint_keeps_mass(density):
+    generator, adjoint = some_generator(density=density)
+    assert np.abs(generator @ np.ones(700)).max() < 1e-10  # rows of the chain sum to one
+    if isinstance(density, str):
+        return
+    weight = np.ones(700) if density is None else 1 / density
+    f = rng.normal(size=700)
+    assert abs(weight @ (adjoint @ f)) < 1e-9 * np.abs(adjoint @ f).sum()
+    h = rng.normal(size=700)  # adjoint in the inner product with the weights
+    assert np.isclose((weight * h) @ (generator @ f), (weight * f) @ (adjoint @ h), rtol=1e-9)
+
+
+def test_generator_off_the_diagonal_is_a_rate():
+    generator, _ = some_generator()
+    off = generator.copy()
+    off.setdiag(0)
+    assert off.min() >= 0 and generator.diagonal().max() <= 0
+
+
+@pytest.mark.parametrize("shift, factor", [(5.0, 1.0), (0.0, 3.0)])
+def test_generator_does_not_care_where_the_data_lie_and_how_large_they_are(shift, factor):
+    X, A = CLOUD.points, np.diag([1.0, 2.0, 3.0])
+    first, _ = local_generator(X, A, epsilon=0.05)
+    moved, _ = local_generator(shift + factor * X, A / factor**2, epsilon=0.05)
+    f = X[:, 0] * X[:, 1]
+    # the graph has a sharp rim where the kernel is 1e-6; rounding may move edges across it
+    assert np.allclose(first @ f, moved @ f, atol=1e-4 * np.abs(first @ f).max())
+
+
+def test_generator_of_the_circle():
+    circle = Circle()
+    grid = circle.grid(1000)
+    generator, adjoint = local_generator(grid.points, np.eye(2), epsilon=1e-3)
+    f = np.sin(2 * grid.coordinates[:, 0])
+    # error of the expansion: epsilon/8 f'''' and curvature, a few epsilon of the largest term
+    assert np.abs(generator @ f + 2 * f).max() < 6e-3
+    assert np.abs((generator - adjoint)).max() < 1e-9 * np.abs(generator).max()
+
+
+def test_moments_of_a_shifted_gaussian_in_four_dimensions():
+    A, b = np.diag([1.0, 2.0, 0.5, 4.0]), np.array([1.0, -1.0, 2.0, 7.0])
+    kernel = lambda e, x, y: np.exp(-np.einsum("ki,ij,kj->k", y - x - e * b, A, y - x - e * b) / (2 * e))
+    m, mu, C = tangent_moments(kernel, np.ones(4), np.eye(4)[:, :2], reach=10)
+    assert np.isclose(m, 2 * np.pi / np.sqrt(2), rtol=1e-5) and np.allclose(C / m, np.diag([1, 0.5]), atol=1e-6)  # drift enters as epsilon b^2
+    assert np.allclose(mu / m, b[:2], rtol=1e-6)
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (dict(inverse_covariance=np.eye(2)), r"inverse_covariance must have shape \(700, 3, 3\)"),
+    (dict(inverse_covariance=np.triu(np.ones((3, 3)))), "inverse_covariance must be symmetric"),
+    (dict(inverse_covariance=np.full((3, 3), np.nan)), "inverse_covariance contains NaN"),
+    (dict(drift=np.ones((5, 3))), r"drift must have shape \(700, 3\)"),
+    (dict(drift=[1e6, 0, 0]), "pass a smaller epsilon than 0.05, or check the drift"),
+    (dict(epsilon=0.0), "epsilon must be a number, above 0"),
+    (dict(density=np.zeros(700)), "density must be 700 positive numbers"),
+    (dict(density="guess"), "density='guess' is not known"),
+    (dict(normalize="never"), "normalize='never' is not known"),
+])  # fmt: skip
+def test_bad_arguments_of_the_generator(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        local_generator(CLOUD.points, **{"inverse_covariance": np.eye(3), "epsilon": 0.05, **arguments})
+
+
+# ---- the estimators
+
+MODELS = [ConformalMap(5, random_state=0), DiffeomorphismMap(12, random_state=0)]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_extension_pickle_files_and_frames(model, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, Y = bumpy(CLOUD.points), CLOUD.points
+    model = clone(model).fit(X[:600], Y[:600])
+    trained = clone(model).fit_transform(X[:600], Y[:600])
+    again = model.transform(X[:600])
+    assert np.abs(again - trained).max() < 1e-7 * np.abs(trained).max()
+    new = model.transform(X[600:])
+    assert np.isfinite(new).all()
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).transform(X[600:]), new)
+    model.save(tmp_path / "m.npz")
+    assert np.array_equal(idm_nb.load(tmp_path / "m.npz").transform(X[600:]), new)
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    out = clone(model).set_output(transform="pandas").fit(frame, Y).transform(frame)
+    assert list(out.columns) == [f"{type(model).__name__.lower()}{i}" for i in range(out.shape[1])]
+    assert np.isfinite(model.transform(X[:2] + 1e3)).all()  # far away
+
+
+@pytest.mark.parametrize("keep_self", [True, False])
+def test_conformal_map_is_invariant_under_moebius_maps(keep_self):
+    center = np.array([1.0, 0.0, 3.0])
+    step = CLOUD.points - center
+    options = dict(n_components=4, keep_self=keep_self, random_state=0)
+    images = [CLOUD.points, step / np.sum(step**2, axis=1, keepdims=True), 40 * CLOUD.points[:, ::-1] - 7]
+    models = [ConformalMap(**options).fit(X) for X in images]
+    for other in models[1:]:
+        # exact but for the pilot density, whose nearest neighbours are those of the image
+        assert linear_residual(other.eigenfunctions_[:, 1:], models[0].eigenfunctions_[:, 1:]) < 0.03
+        assert np.allclose(other.laplacian_eigenvalues_, models[0].laplacian_eigenvalues_, rtol=0.03, atol=1e-8)
+
+
+def test_conformal_density_is_one():
+    model = ConformalMap(3, keep_self=True, random_state=0).fit(Torus().grid((40, 40)).points)
+    assert np.abs(model.density_ - 1).max() < 0.05  # what two rounds of estimating leave
+
+
+def test_prediction_has_the_shape_of_y_and_score_is_r2():
+    angle = np.sort(rng.uniform(0, 2 * np.pi, 400))
+    X, y = np.c_[np.cos(angle), np.sin(angle), 0.2 * np.sin(3 * angle)], np.c_[np.cos(angle), 2 * np.sin(angle)]
+    model = DiffeomorphismMap(10, random_state=0).fit(X[::2], y[::2])
+    assert model.predict(X[1::2]).shape == (200, 2) and model.score(X[1::2], y[1::2]) > 0.999
+    assert np.abs(model.inverse_predict(y[1::2]) - X[1::2]).max() < 0.05
+    line = DiffeomorphismMap(10, random_state=0).fit(angle[::2, None], angle[::2] ** 2)
+    assert line.predict(angle[1::2, None]).shape == (200,)
+    assert line.inverse_predict(angle[1::2] ** 2).shape == (200, 1)
+
+
+@pytest.mark.parametrize("model, words", [
+    (ConformalMap(n_effective=0), "n_effective must be a number, 1 or more"),
+    (ConformalMap(n_density_neighbors=0), "n_density_neighbors must be an integer, 1 or more"),
+    (ConformalMap(dimension=-1), "dimension must be a number, above 0"),
+    (ConformalMap(n_components=700), "n_components must be an integer, 1 or more and at most 699"),
+    (DiffeomorphismMap(ridge=0), "ridge must be a number, above 0"),
+    (DiffeomorphismMap(n_components=0), "n_components must be an integer, 1 or more"),
+    (DiffeomorphismMap(n_neighbors=900), "n_neighbors=900 needs at least 901 points, got 700"),
+])  # fmt: skip
+def test_bad_arguments(model, words):
+    with pytest.raises(ValueError, match=words):
+        model.fit(CLOUD.points, CLOUD.points)
+
+
+def test_duplicates_are_not_fatal():
+    X = np.vstack([CLOUD.points, CLOUD.points[:200]])
+    first = ConformalMap(3, random_state=0).fit(X)
+    second = DiffeomorphismMap(8, random_state=0).fit(bumpy(X), X)
+    assert np.isfinite(first.eigenfunctions_).all() and np.isfinite(second.predict(bumpy(X))).all()
+
+
+def test_every_map_can_be_saved(tmp_path):
+    model = idm_nb.DiffusionMap(4, random_state=0).fit(CLOUD.points)
+    model.save(tmp_path / "m.npz")
+    assert np.array_equal(idm_nb.load(tmp_path / "m.npz").transform(CLOUD.points[:9]), model.transform(CLOUD.points[:9]))
