@@ -297,9 +297,48 @@ def count_pieces(kernel, smallest=1e-8):
     kept = sp.csr_matrix((np.ones(heavy.sum()), pairs), shape=kernel.shape)
     return int(connected_components(kept, directed=False)[0])
 
-# %% ../nbs/05_idm_flow.ipynb #a3d4f64a
+# %% ../nbs/05_idm_flow.ipynb #68799533
+class _Extension(_Embedding):
+    "New points in a step of the flow; a mixin."
+
+    def guess(self, points, near, estimates, copies):
+        "Estimates at new points with that of this step, derivatives, and dimension (paper)."
+        if self.regression is None:
+            return estimates, None, None
+        found = self.regression.predict(points, near)
+        stored = [self.regression.predictions_, None, getattr(self.regression, "dimension_", None)]
+        if self.metric != "feature":
+            stored[1] = self.source.factors / self.scale
+        known = copies >= 0
+        for new, old in zip(found, stored):
+            if old is not None:
+                new[known] = old[copies[known]]
+        values, slopes, dimension = (*found, None)[:3]
+        return [*estimates, values], slopes, dimension
+
+    def move(self, points, estimates, copies):
+        """Take new points through the step.
+
+        Parameters
+        ----------
+        points : (q, m) array, coordinates of new points before the step
+        estimates : list of (q, n) arrays, their estimates in earlier steps
+        copies : (q,) int array, the training point that each new point is a copy of, or -1
+
+        Returns
+        -------
+        points : (q, M) array, estimates : list with one more entry
+        """
+        near = self.graph.query(points)
+        estimates, slopes, dimension = self.guess(points, near, estimates, copies)
+        metric = self._metric(points, combine(self.weights, estimates), slopes)
+        rows = kernel_matrix(metric, self.source, near, self.epsilon)
+        functions = extend(self.operator, rows, self.functions, self.eigenvalues)
+        return self._coordinates(functions, dimension)[:, self.kept], estimates
+
+# %% ../nbs/05_idm_flow.ipynb #904601ce
 @storable
-class FlowStep(_Embedding):
+class FlowStep(_Extension):
     """One step of the flow: from coordinates and features to the next coordinates.
 
     Parameters
@@ -348,41 +387,6 @@ class FlowStep(_Embedding):
     def embed(self, random_state=None):
         "Coordinates `(N, M)` of the training points in the new metric."
         return self._embed(random_state)
-
-    def guess(self, points, near, estimates, copies):
-        "Estimates at new points with that of this step, derivatives, and dimension (paper)."
-        if self.regression is None:
-            return estimates, None, None
-        found = self.regression.predict(points, near)
-        stored = [self.regression.predictions_, None, getattr(self.regression, "dimension_", None)]
-        if self.metric != "feature":
-            stored[1] = self.source.factors / self.scale
-        known = copies >= 0
-        for new, old in zip(found, stored):
-            if old is not None:
-                new[known] = old[copies[known]]
-        values, slopes, dimension = (*found, None)[:3]
-        return [*estimates, values], slopes, dimension
-
-    def move(self, points, estimates, copies):
-        """Take new points through the step.
-
-        Parameters
-        ----------
-        points : (q, m) array, coordinates of new points before the step
-        estimates : list of (q, n) arrays, their estimates in earlier steps
-        copies : (q,) int array, the training point that each new point is a copy of, or -1
-
-        Returns
-        -------
-        points : (q, M) array, estimates : list with one more entry
-        """
-        near = self.graph.query(points)
-        estimates, slopes, dimension = self.guess(points, near, estimates, copies)
-        metric = self._metric(points, combine(self.weights, estimates), slopes)
-        rows = kernel_matrix(metric, self.source, near, self.epsilon)
-        functions = extend(self.operator, rows, self.functions, self.eigenvalues)
-        return self._coordinates(functions, dimension)[:, self.kept], estimates
 
 # %% ../nbs/05_idm_flow.ipynb #abf88784
 def principal_axes(X, smallest=1e-12):
@@ -663,7 +667,7 @@ def plot_diagnostics(model):
     axes[3].set_ylim(0)
     return figure
 
-# %% ../nbs/05_idm_flow.ipynb #56e9d75d
+# %% ../nbs/05_idm_flow.ipynb #5a41deeb
 @storable
 class IteratedDiffusionMap(
     ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, _Prediction, Storage,
@@ -674,16 +678,13 @@ class IteratedDiffusionMap(
     Parameters
     ----------
     n_iterations : int or "auto", default "auto"
-        Steps of the flow; "auto" stops when the fibres have collapsed (`fibre_share`) and
-        neighbours come no nearer in the feature (`feature_spread`).
-    tau : float in (0, 1) or sequence of such, default 0.95
-        Share of the feature in the metric of a step; of a sequence, the last one is repeated.
+        Steps of the flow; "auto" stops by `fibre_share` and `feature_spread`.
+    tau : float in (0, 1) or sequence (the last one is repeated), default 0.95
+        Share of the feature in the metric of a step.
     regressor : "auto", "local", "kernel" or a scikit-learn regressor, default "auto"
-        What estimates the feature, see `global_estimate`: local regression in every step, kernel
-        regression on the data, both stacked ("auto"), or any regressor, cross-fitted.
+        Estimate of the feature: local in every step, kernel on the data, both, or cross-fitted.
     metric : "feature", "derivative" or "paper", default "feature", see `step_metric`
-    n_neighbors : int or "auto", default "auto"
-        Neighbours on which the kernel lives; "auto" is 200, a fifth of the points if they are few.
+    n_neighbors : int or "auto", default "auto": 200, or a fifth of the points if they are few
     n_bandwidth_neighbors : int, default 32, neighbours that set the bandwidth
     n_components : int, default 64, eigenfunctions computed in a step (at most N - 1)
     time_factor : float, default 10, diffusion time of the embedding in units of the bandwidth
@@ -697,10 +698,8 @@ class IteratedDiffusionMap(
     ----------
     embedding_ : (N, n) array, coordinates of the training points
     embeddings_ : list of arrays, the data and the coordinates after every iteration
-    n_iterations_ : int
-    steps_ : list of FlowStep, one an iteration, with `fibre_share`, `error`, `epsilon`, ...
+    n_iterations_, steps_ : int and list of FlowStep, one an iteration
     scale_ : float, factor that was applied to the feature in the metric
-    global_estimate_ : KernelRegression, CrossFitted or None, the estimate made once on the data
     estimates_ : list of (N, n) arrays, held-out estimates of the feature at the training points
     diagnostics_ : dict of arrays, what each step found and did, see `flow_diagnostics`
     residuals_ : (N, n) array, held-out errors of `predict` at the training points
