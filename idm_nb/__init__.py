@@ -14,7 +14,8 @@ _PLACES = {
     "derivative": "estimate_derivative",
     "scaling_law": "singular_value_scaling tune_local_bandwidth",
     "idm": "IteratedDiffusionMap neighbor_recall",
-    "images": "rotated_digits wave_images",
+    "images": "learned_basis rotated_digits wave_images",
+    "relevance": "Relevance feature_relevance relevance_baseline",
 }
 _HOME = {name: module for module, names in _PLACES.items() for name in names.split()}
 __all__ = [*_HOME, "load"]
