@@ -6,8 +6,7 @@
 __all__ = ['enough_coordinates', 'unit_columns', 'projection_shares', 'local_shares', 'feature_relevance', 'Relevance',
            'shuffled_rows', 'check_groups', 'permutation_baseline', 'relevance_baseline']
 
-# %% ../nbs/06a_relevance.ipynb #fea658de
-import warnings
+# %% ../nbs/06a_relevance.ipynb #a731f02f
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,14 +19,15 @@ from .derivative import estimate_derivative
 from .idm import principal_axes
 from .images import learned_basis
 
-# %% ../nbs/06a_relevance.ipynb #f5b6f1f0
+# %% ../nbs/06a_relevance.ipynb #47696f14
 def _coordinates(model, X, n_coordinates):
     "Leading coordinates `(N, n)` of the rows in the learned space, centred."
-    if n_coordinates != "auto":
-        basis = learned_basis(model, X, n_coordinates)[:, 1:]
-        return basis - basis.mean(axis=0)
-    basis = learned_basis(model, X, np.iinfo(int).max)[:, 1:]
+    count = np.iinfo(int).max if n_coordinates == "auto" else n_coordinates
+    basis = learned_basis(model, X, count)[:, 1:]
+    basis = basis[:, np.ptp(basis, axis=0) > 1e-12 * np.abs(basis).max()]  # rounding is no function
     basis = basis - basis.mean(axis=0)
+    if n_coordinates != "auto":
+        return basis
     values = _predictions(model, X)
     return basis[:, : 4 if values is None else enough_coordinates(basis, values)]
 
@@ -90,7 +90,7 @@ def local_shares(X, values, n_rows=500):
     square = np.sum(slopes**2, axis=1).mean(axis=0)
     return square * X.var(axis=0) / values.var(axis=0).sum()
 
-# %% ../nbs/06a_relevance.ipynb #29a498d6
+# %% ../nbs/06a_relevance.ipynb #646a7492
 def feature_relevance(model, X, *, kind="projection", n_coordinates="auto"):
     """How much each column of the data varies along the space that a model has learned.
 
@@ -152,7 +152,7 @@ def _look(model, X, kind, n_coordinates):
                 f"X has {len(rows)} rows, too few to project on {functions.shape[1]} coordinates: "
                 f"give at least {4 * functions.shape[1]} rows, or a smaller n_coordinates"
             )
-        functions = orth(functions)
+        functions = orth(functions) if functions.size else functions
     return rows, functions
 
 # %% ../nbs/06a_relevance.ipynb #8df5d2ce
