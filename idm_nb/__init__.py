@@ -20,6 +20,9 @@ _PLACES = {
     "explorer": "explore save_explorer",
     "conformal_map": "ConformalMap linear_residual",
     "diffeomorphism": "DiffeomorphismMap",
+    "idm": "IteratedDiffusionMap neighbor_recall",
+    "images": "learned_basis rotated_digits wave_images",
+    "relevance": "Relevance feature_relevance relevance_baseline",
 }
 _HOME = {name: module for module, names in _PLACES.items() for name in names.split()}
 __all__ = [*_HOME, "load"]

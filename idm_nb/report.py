@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['STYLE', 'held_out_numbers', 'plain_methods', 'draw_embeddings', 'draw_spectrum', 'draw_neighbors', 'draw_predictions',
-           'report_page', 'model_report', 'colour_values']
+           'draw_relevance', 'relevance_text', 'report_page', 'model_report', 'colour_values']
 
-# %% ../nbs/21_report.ipynb #4aef162a
+# %% ../nbs/21_report.ipynb #54f42351
 import base64
 import html
 import io
@@ -19,7 +19,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from .idm import neighbor_recall
 from .neighbors import nearest
-from .pictures import scatter, scatter_row
+from .pictures import bars, pixel_map, scatter, scatter_row
 
 # %% ../nbs/21_report.ipynb #882ead7b
 def held_out_numbers(model, X, y, new, truth, predicted):
@@ -150,6 +150,43 @@ def draw_predictions(names, truth, predicted, limit=3):
     figure.tight_layout()
     return figure
 
+# %% ../nbs/21_report.ipynb #1e417ba4
+def draw_relevance(relevance, local=None, shape=None):
+    """Bars of a `Relevance`, or with `shape` (height, width) a picture; returns a figure.
+
+    `local` `(m,)`, the local relevance, is drawn beside it.
+    """
+    panels = [("projection", relevance.values, relevance.threshold)]
+    panels += [] if local is None else [("local", local, None)]
+    height = 3.2 if shape else 0.9 + 0.22 * min(20, len(relevance.values))
+    figure = _figure((3.4 if shape else 5) * len(panels), height)
+    for place, (title, values, threshold) in enumerate(panels, 1):
+        ax, style = (
+            figure.add_subplot(1, len(panels), place),
+            dict(threshold=threshold, title=title),
+        )
+        if shape is None:
+            bars(values, relevance.names, ax, **style)
+        else:
+            pixel_map(values, shape, ax, **style)
+            figure.colorbar(ax.images[0], ax=ax, shrink=0.8)
+    figure.tight_layout()
+    return figure
+
+
+def relevance_text(relevance):
+    "What the picture of a `Relevance` shows, in words, with the leading columns."
+    rows = [f"{name} {value:.2f}" for name, value, _, above in relevance.ranked() if above]
+    more = f" and {len(rows) - 10} more" if len(rows) > 10 else ""
+    found = ", ".join(rows[:10]) + more if rows else "none"
+    return (
+        f"Projection: share of the variance of each column that the leading coordinates of the map "
+        f"explain. Local: change of the prediction with the column, the others fixed. "
+        f"Grey columns are not above chance (permutations, corrected for the number of columns). "
+        f"Above chance {len(rows)} of {len(relevance.names)}: {found}. This is about the map; "
+        f"read the score on held-out rows first."
+    )
+
 # %% ../nbs/21_report.ipynb #b087c0a1
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem;
@@ -199,10 +236,11 @@ def report_page(title, facts, sections):
     view = "<meta name='viewport' content='width=device-width, initial-scale=1'>"
     return f"<!doctype html><html lang='en'><head>{head}{view}</head><body>{body}</body></html>\n"
 
-# %% ../nbs/21_report.ipynb #7db65b3b
+# %% ../nbs/21_report.ipynb #cc9fa845
 def model_report(
-    model, features, names, *, title="Iterated diffusion map", facts=(), held_out=None
-):
+    model, features, names, *, title="Iterated diffusion map", facts=(), held_out=None,
+    relevance=None, local=None, shape=None,
+):  # fmt: skip
     """Report of a fitted model.
 
     Parameters
@@ -213,6 +251,9 @@ def model_report(
     title : str
     facts : list of (name, value) pairs for the table at the top
     held_out : (truth, predicted), two (q, n) arrays, or None
+    relevance : Relevance of the data columns, or None
+    local : (m,) array, their local relevance, or None
+    shape : (height, width) if the columns are pixels, or None
 
     Returns
     -------
@@ -239,6 +280,9 @@ def model_report(
         text = "Predicted against true feature for rows that the model has not seen."
         picture = draw_predictions(names, *held_out)
         sections.append(("Held-out rows", text, picture, "Predicted against true values"))
+    if relevance is not None:
+        picture, text = draw_relevance(relevance, local, shape), relevance_text(relevance)
+        sections.append(("Which columns", text, picture, "Relevance of the data columns"))
     text = (
         "Eigenvalues of each iteration. A fast decay means that few coordinates carry the geometry."
     )

@@ -10,7 +10,7 @@ from idm_nb import feature_example
 from idm_nb.command_line import build_parser, main, write_csv
 
 X, Y, _ = feature_example("annulus radius", 500, random_state=0)
-RESULTS = {"embedding.csv", "predictions.csv", "model.npz", "summary.json", "report.html"}
+RESULTS = {"embedding.csv", "predictions.csv", "relevance.csv", "model.npz", "summary.json", "report.html"}
 
 
 @pytest.fixture()
@@ -33,7 +33,7 @@ def test_fit_and_transform(ring, tmp_path, capsys):
     rows = (out / "predictions.csv").read_text().splitlines()
     assert rows[0] == "row,part,radius,predicted radius" and len(rows) == 501
     page = (out / "report.html").read_text()
-    assert page.count("data:image/png") == 4 and "http" not in page
+    assert page.count("data:image/png") == 5 and "http" not in page
     assert f"{summary['held_out']['r2']:.4f}" in capsys.readouterr().out
 
     moved = tmp_path / "moved.csv"
