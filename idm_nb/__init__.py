@@ -16,11 +16,9 @@ _PLACES = {
     "scaling_law": "singular_value_scaling tune_local_bandwidth",
     "regression": "KernelRegression",
     "idm": "IteratedDiffusionMap neighbor_recall plot_diagnostics",
-    "images": "rotated_digits wave_images",
     "explorer": "explore save_explorer",
     "conformal_map": "ConformalMap linear_residual",
     "diffeomorphism": "DiffeomorphismMap",
-    "idm": "IteratedDiffusionMap neighbor_recall",
     "images": "learned_basis rotated_digits wave_images",
     "relevance": "Relevance feature_relevance relevance_baseline",
 }

@@ -8,7 +8,7 @@ __all__ = ['METRICS', 'REGRESSORS', 'step_metric', 'near_in_metric', 'step_bandw
            'count_pieces', 'FlowStep', 'principal_axes', 'RowLookup', 'flow_diagnostics', 'plot_diagnostics',
            'IteratedDiffusionMap', 'neighbor_recall']
 
-# %% ../nbs/05_idm_flow.ipynb #a3054fef
+# %% ../nbs/05_idm_flow.ipynb #7bd3301a
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
@@ -27,7 +27,7 @@ from .derivative import LocalRegression, gaussian_weights, local_linear_fit
 from .diffusion_map import DiffusionOperator, EuclideanMetric, Spectrum, Storage, extend
 from .diffusion_map import diffusion_coordinates, kernel_matrix
 from .local_kernel import StretchedMetric
-from .neighbors import NeighborGraph, nearest, row_index, warn_if_apart
+from .neighbors import NeighborGraph, nearest, pieces, row_index, warn_if_apart
 from .regression import CrossFitted, KernelRegression, combine, stacking_weights
 from .scaling_law import tune_local_bandwidth
 
@@ -50,18 +50,20 @@ def step_metric(kind, points, values, derivatives, tau):
         return EuclideanMetric(np.hstack([np.sqrt(1 - tau) * points, np.sqrt(tau) * values]))
     return StretchedMetric(points, derivatives, tau=tau, linear_mix=kind == "paper")
 
-# %% ../nbs/05_idm_flow.ipynb #c6b9e793
+# %% ../nbs/05_idm_flow.ipynb #785bff47
 def near_in_metric(metric, graph, k, *, in_new_metric=True):
     """The `k` nearest neighbours of each point, and the squared lengths of the steps to them.
 
     Candidates are the neighbours in the graph. They are ranked by the new metric, or, with
-    `in_new_metric=False`, as in the graph.
+    `in_new_metric=False`, as in the graph. Those that nearly coincide with their point come last:
+    on a grid whose fibres have collapsed they say nothing about the distance between fibres.
     """
     near = graph.neighbors[:, 1:] if in_new_metric else graph.neighbors[:, 1 : k + 1]
     rows = np.repeat(np.arange(len(near)), near.shape[1])
     lengths = metric.squared_lengths(metric, rows, near.ravel()).reshape(near.shape)
     if lengths.shape[1] > k:
-        order = np.argpartition(lengths, k - 1, axis=1)[:, :k]
+        same = graph.distances[:, 1:] < 1e-3 * graph.radii[:, None]
+        order = np.argpartition(np.where(same, np.inf, lengths), k - 1, axis=1)[:, :k]
         near, lengths = (np.take_along_axis(part, order, 1) for part in (near, lengths))
     return near, lengths
 
@@ -231,7 +233,7 @@ class _Estimate:
                 self.weights, self.error = candidate, error
         return estimates
 
-# %% ../nbs/05_idm_flow.ipynb #c861bcba
+# %% ../nbs/05_idm_flow.ipynb #f2caefb0
 class _Embedding(_Estimate):
     "Kernel, spectrum and coordinates of a step of the flow; a mixin."
 
@@ -242,7 +244,7 @@ class _Embedding(_Estimate):
             self.source, self.graph, self.n_bandwidth_neighbors, in_new_metric=not paper
         )
         self.epsilon = step_bandwidth(lengths)
-        kernel = kernel_matrix(self.source, self.source, self.graph, self.epsilon)
+        kernel = self._connected_kernel(0 if paper else 10)
         self.n_pieces = count_pieces(kernel)
         self.dimension = kernel_dimension(kernel)
         self.operator = DiffusionOperator(kernel, self.epsilon)
@@ -263,6 +265,16 @@ class _Embedding(_Estimate):
         self.kept = order[spread[order] > self.drop * spread.max()]
         self._measure(near, coordinates)
         return coordinates[:, self.kept]
+
+    def _connected_kernel(self, doublings=10):
+        "The kernel; its bandwidth is doubled while it is in more large pieces than the graph."
+        sizes = np.bincount(pieces(self.graph)[1])
+        whole = np.sum(sizes > 0.01 * len(self.graph.points))
+        kernel = kernel_matrix(self.source, self.source, self.graph, self.epsilon)
+        while doublings and count_pieces(kernel, share=0.01) > whole:
+            self.epsilon, doublings = 2 * self.epsilon, doublings - 1
+            kernel = kernel_matrix(self.source, self.source, self.graph, self.epsilon)
+        return kernel
 
     def _measure(self, near, coordinates):
         "What the step did to lengths along the feature and across it."
@@ -290,12 +302,13 @@ def kernel_dimension(kernel):
     return float(-2 * np.sum(weights * np.log(weights)) / weights.sum())
 
 
-def count_pieces(kernel, smallest=1e-8):
-    "Number of connected components of the entries of a kernel above `smallest`."
+def count_pieces(kernel, smallest=1e-8, share=0.0):
+    "Components of the entries of a kernel above `smallest` that hold more than `share` of the points."
     heavy = kernel.data > smallest
     pairs = row_index(kernel.indptr)[heavy], kernel.indices[heavy]
     kept = sp.csr_matrix((np.ones(heavy.sum()), pairs), shape=kernel.shape)
-    return int(connected_components(kept, directed=False)[0])
+    sizes = np.bincount(connected_components(kept, directed=False)[1])
+    return int(np.sum(sizes > share * kernel.shape[0]))
 
 # %% ../nbs/05_idm_flow.ipynb #68799533
 class _Extension(_Embedding):
@@ -469,7 +482,7 @@ class _Fitting:
         self._n_features_out = self.embedding_.shape[1]
         return self
 
-# %% ../nbs/05_idm_flow.ipynb #a3050a90
+# %% ../nbs/05_idm_flow.ipynb #0c989a89
 class _Flow(_Fitting):
     "The loop of `IteratedDiffusionMap`; a mixin."
 
@@ -487,7 +500,13 @@ class _Flow(_Fitting):
             past["estimates"] = step.look(graph, features, self.groups_, past, self.scale_)
             past["weights"], past["error"] = step.weights, step.error
             self.scale_ = step.scale
-            if count == limit or self._done(step, count):
+            if self._useless(step, count):
+                step = self.steps_.pop()
+                self.embeddings_.pop()
+                points = self.embeddings_[-1]
+                past["estimates"] = past["estimates"][: len(step.weights)]
+                break
+            if count == limit:
                 break
             points = step.embed(self.random_state)
             self.steps_.append(step)
@@ -521,12 +540,15 @@ class _Flow(_Fitting):
             local=isinstance(self.regressor, str) and self.regressor != "kernel",
         )
 
-    def _done(self, step, count):
-        "The stopping rule: fibres have collapsed and neighbours come no nearer in the feature."
-        if self.n_iterations != "auto" or count == 0:
+    def _useless(self, now, count):
+        "The stopping rule: fibres had collapsed before the last step, and it brought nothing."
+        if self.n_iterations != "auto" or count < 2 or self.steps_[-1].fibre_share >= 0.25:
             return False
-        still = step.feature_spread > 0.95 * self.steps_[-1].feature_spread
-        return step.fibre_share < 0.25 and still
+        before, floor = self.steps_[-1], 0.02
+        nearer = now.feature_spread < 0.95 * before.feature_spread
+        narrower = before.fibre_share > floor and now.fibre_share < 0.8 * before.fibre_share
+        wrinkled = now.fibre_share > 1.4 * max(before.fibre_share, floor)
+        return wrinkled or not (nearer or narrower)
 
 # %% ../nbs/05_idm_flow.ipynb #ddb46f8d
 @storable
