@@ -341,7 +341,7 @@ def explorer_controls(exploration, neighbors):
         status=w.HTML(),
     )  # fmt: skip
 
-# %% ../nbs/14_explorer.ipynb #aaf4db90
+# %% ../nbs/14_explorer.ipynb #416c1aab
 class _Answers:
     "What happens when a widget of the `Explorer` moves; a mixin."
 
@@ -400,17 +400,7 @@ class _Answers:
         self._open(model)
         self.status.value += f" Fitted in {time.perf_counter() - start:.1f} s."
 
-    def _open(self, model):
-        "Show another model of the same points."
-        self.model = model
-        self.exploration = Exploration(model, self.y, max_points=self.max_points)
-        self.picture.open(self.exploration)
-        self.iteration.unobserve(self._show, "value")  # until the new number of steps is set
-        self.iteration.max = len(model.steps_)
-        self.iteration.observe(self._show, "value")
-        self._show()
-
-# %% ../nbs/14_explorer.ipynb #3fc30ccc
+# %% ../nbs/14_explorer.ipynb #0627e112
 class Explorer(_Answers):
     """The widgets that `explore` returns; displays itself as the last value of a cell.
 
@@ -454,6 +444,16 @@ class Explorer(_Answers):
                 if kind == "ipympl":
                     raise
         return PlainCanvas(self.picture)
+
+    def _open(self, model):
+        "Show another model of the same points."
+        self.model = model
+        self.exploration = Exploration(model, self.y, max_points=self.max_points)
+        self.picture.open(self.exploration)
+        self.iteration.unobserve(self._show, "value")  # until the new number of steps is set
+        self.iteration.max = len(model.steps_)
+        self.iteration.observe(self._show, "value")
+        self._show()
 
     def _repr_mimebundle_(self, **kwargs):
         return self.widget._repr_mimebundle_(**kwargs)
