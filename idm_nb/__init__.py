@@ -12,7 +12,7 @@ _PLACES = {
     "manifolds": "angle_feature feature_example",
     "diffusion_map": "DiffusionMap KernelSum",
     "derivative": "estimate_derivative",
-    "scaling_law": "singular_value_scaling tune_local_bandwidth",
+    "scaling_law": "dimension_curves singular_value_scaling tangent_spaces tune_local_bandwidth",
     "idm": "IteratedDiffusionMap neighbor_recall",
     "images": "rotated_digits wave_images",
 }

@@ -74,7 +74,7 @@ def _check_epsilons(epsilons):
         )
     return epsilons
 
-# %% ../nbs/04_scaling_laws.ipynb #e7d45780
+# %% ../nbs/04_scaling_laws.ipynb #722c853f
 def _positive_nearest(distances):
     "Least positive distance of each row; an error if a row has none."
     positive = np.where(distances > 0, distances, np.inf).min(axis=1)
@@ -91,7 +91,7 @@ def _bandwidth_grid(distances, n_bandwidths, top=10.0):
     "Bandwidths `(q, L)` that increase to `top` times the last squared distance, and `r` `(q,)`."
     low = -(_positive_nearest(distances) ** 2) / (2 * np.log(np.finfo(float).eps))
     high = top * distances[:, -1] ** 2
-    parts = np.maximum((n_bandwidths - 1) // np.ceil(np.log2(high / low)), 1).astype(int)
+    parts = np.maximum(np.rint((n_bandwidths - 1) / np.log2(high / low)), 1).astype(int)
     return high[:, None] * 2.0 ** (-np.arange(n_bandwidths)[::-1] / parts[:, None]), parts
 
 
@@ -112,7 +112,7 @@ def _first_dimension(distances, epsilons, parts, keep_self=True):
                 np.square(weights, out=weights)
     return out
 
-# %% ../nbs/04_scaling_laws.ipynb #9d4ad69d
+# %% ../nbs/04_scaling_laws.ipynb #93e4d6a7
 def _spectra(steps, distances, epsilons, *, keep_self=True, centered=False):
     """Eigenvalues of the weighted second moments and effective numbers of neighbours.
 
@@ -160,7 +160,8 @@ def _disagreement(values, spacing, first, second):
     slopes = [np.abs(np.gradient(np.log(d), axis=1)) for d in (first, bounded)]
     measure = np.abs(first - second) / np.maximum(0.5 * np.abs(first + second), 1e-3)
     measure += (slopes[0] + slopes[1]) / spacing[:, None]
-    measure[(first < 0.5) | (second < 0.5) | (np.maximum(first, second) > rank)] = 1e6
+    excluded = (first < 0.5) | (second < 0.5) | (np.maximum(first, second) > rank)
+    measure = np.where(excluded, 1e6 + first, measure)  # the last resort: a small d_1
     measure[:, [0, -1]] = np.inf
     return measure
 
