@@ -21,6 +21,9 @@ _PLACES = {
     "diffeomorphism": "DiffeomorphismMap",
     "images": "learned_basis rotated_digits wave_images",
     "relevance": "Relevance feature_relevance relevance_baseline",
+    "scaling_law": "dimension_curves singular_value_scaling tangent_spaces tune_local_bandwidth",
+    "idm": "IteratedDiffusionMap neighbor_recall",
+    "images": "rotated_digits wave_images",
 }
 _HOME = {name: module for module, names in _PLACES.items() for name in names.split()}
 __all__ = [*_HOME, "load"]

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['REACHES', 'gaussian_weights', 'tapered_weights', 'local_linear_fit', 'admissible_neighbors', 'LocalRegression',
-           'estimate_derivative']
+           'local_frames', 'tangent_projectors', 'standard_errors', 'estimate_derivative']
 
 # %% ../nbs/03_derivative_theorem.ipynb #56c60845
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from .core import check_choice, check_features, check_number, check_points, chunks, storable
 from .neighbors import NeighborGraph
 
-# %% ../nbs/03_derivative_theorem.ipynb #3f55d7fc
+# %% ../nbs/03_derivative_theorem.ipynb #a9993fb6
 def gaussian_weights(distances, epsilon):
     "Weights `exp(-d^2 / (2 epsilon))` `(q, k)`, each row scaled to sum one; `epsilon` is `(q,)`."
     exponent = distances**2 / (2 * np.maximum(epsilon, 1e-300)[:, None])
@@ -29,10 +29,11 @@ def tapered_weights(distances, epsilon):
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def _solve_moments(steps, changes, ridge, rcond):
+def _solve_moments(steps, changes, ridge, rcond, flat=0.0):
     """Least-squares map from `steps` `(q, k, m)` to `changes` `(q, k, n)`, as `(q, m, n)`.
 
-    `ridge` is relative to the trace of the second moments, `rcond` to their largest eigenvalue.
+    `ridge` is relative to the trace of the second moments, `rcond` to their largest eigenvalue;
+    `flat` stands for the inverse of the eigenvalues below it.
     """
     k, m = steps.shape[1:]
     dual = k < m
@@ -47,13 +48,30 @@ def _solve_moments(steps, changes, ridge, rcond):
     else:
         values, vectors = np.linalg.eigh(gram)
         keep = values > np.maximum(rcond * values[:, -1:], 1e-300)
-        inverse = np.where(keep, 1 / np.where(keep, values, 1.0), 0.0)
+        inverse = np.where(keep, 1 / np.where(keep, values, 1.0), flat)
         solution = vectors @ (inverse[:, :, None] * (np.swapaxes(vectors, 1, 2) @ right))
     return flipped @ solution if dual else solution
 
-# %% ../nbs/03_derivative_theorem.ipynb #b5df006b
+# %% ../nbs/03_derivative_theorem.ipynb #6ed05968
+def _weighted_steps(points, features, queries, near, weights, values):
+    """Steps `(q, k, m)` and changes `(q, k, n)` times the roots of the weights.
+
+    Also the features `(q, n)` and the offset `(q, m)` they are measured from: the given `values` at
+    the query itself, or the weighted means if `values` is None.
+    """
+    w = weights[:, :, None]
+    steps, changes = points[near] - queries[:, None], features[near]
+    if values is None:
+        offset, base = (w * steps).sum(axis=1), (w * changes).sum(axis=1)
+        steps = steps - offset[:, None]
+    else:
+        offset, base = np.zeros_like(queries), values
+    root = np.sqrt(w)
+    return root * steps, root * (changes - base[:, None]), base, offset
+
+
 def local_linear_fit(points, features, queries, neighbors, weights, *, values=None,
-                     ridge=0.0, rcond=1e-10, correlation=None):  # fmt: skip
+                     ridge=0.0, rcond=1e-10, flat=0.0, correlation=None):  # fmt: skip
     """Weighted linear fit of the features around each query point.
 
     Parameters
@@ -64,6 +82,7 @@ def local_linear_fit(points, features, queries, neighbors, weights, *, values=No
     values : (q, n) array, default None
         Known features at the queries: the fit passes through them. None fits them too (affine).
     ridge, rcond : float, see the text; `rcond` is used if `ridge` is zero
+    flat : float, default 0, takes the place of the inverse in directions below the cutoff
     correlation : (q,) array of bandwidths, default None
         If given, return the correlation estimate `Y X' / epsilon` instead of a regression.
 
@@ -75,24 +94,18 @@ def local_linear_fit(points, features, queries, neighbors, weights, *, values=No
     m, n = points.shape[1], features.shape[1]
     fitted, derivatives = np.empty((len(queries), n)), np.empty((len(queries), n, m))
     for piece in chunks(len(queries), 32 * neighbors.shape[1] * (m + n), budget=2**25):
-        near, w = neighbors[piece], weights[piece][:, :, None]
-        steps = points[near] - queries[piece][:, None]
-        changes = features[near]
-        if values is None:
-            step_mean, base = (w * steps).sum(axis=1), (w * changes).sum(axis=1)
-            steps = steps - step_mean[:, None]
-        else:
-            base = values[piece]
-        root = np.sqrt(w)
-        steps, changes = root * steps, root * (changes - base[:, None])
+        known = None if values is None else values[piece]
+        steps, changes, base, offset = _weighted_steps(
+            points, features, queries[piece], neighbors[piece], weights[piece], known
+        )
         if correlation is None:
-            slope = _solve_moments(steps, changes, ridge, rcond)
+            slope = _solve_moments(steps, changes, ridge, rcond, flat)
         else:
             slope = np.swapaxes(steps, 1, 2) @ changes / correlation[piece][:, None, None]
         derivatives[piece] = np.swapaxes(slope, 1, 2)
         fitted[piece] = base
         if values is None:
-            fitted[piece] -= np.einsum("qnm,qm->qn", derivatives[piece], step_mean)
+            fitted[piece] -= np.einsum("qnm,qm->qn", derivatives[piece], offset)
     return fitted, derivatives
 
 # %% ../nbs/03_derivative_theorem.ipynb #344f5814
@@ -207,9 +220,85 @@ class LocalRegression:
         near = self._near(neighborhood, queries, query_groups)
         return self._fit_at(queries, *near, self.reach_)
 
-# %% ../nbs/03_derivative_theorem.ipynb #43ae1100
+# %% ../nbs/03_derivative_theorem.ipynb #7dc3cbbe
+def local_frames(points, queries, neighbors, weights):
+    """Principal directions of the weighted, centred steps around each query point.
+
+    Parameters
+    ----------
+    points : (N, m) array, queries : (q, m) array
+    neighbors : (q, k) int array, weights : (q, k) array with rows of sum one
+
+    Returns
+    -------
+    variances : (q, r) array, `r = min(k, m)`, decreasing; divided by the bandwidth they are close
+        to one in tangent directions
+    frames : (q, m, r) array, the directions as columns
+    """
+    r = min(neighbors.shape[1], points.shape[1])
+    variances, frames = np.empty((len(queries), r)), np.empty((len(queries), points.shape[1], r))
+    for piece in chunks(len(queries), 32 * points.shape[1] * neighbors.shape[1], budget=2**25):
+        steps = points[neighbors[piece]] - queries[piece][:, None]
+        steps -= np.einsum("qk,qkm->qm", weights[piece], steps)[:, None]
+        steps *= np.sqrt(weights[piece])[:, :, None]
+        _, size, right = np.linalg.svd(steps, full_matrices=False)
+        variances[piece], frames[piece] = size**2, np.swapaxes(right, 1, 2)
+    return variances, frames
+
+
+def tangent_projectors(frames, dimension):
+    "Projections `(q, m, m)` on the leading `dimension` (int or `(q,)`) columns of `frames`."
+    count = np.rint(np.broadcast_to(dimension, len(frames))).astype(int)
+    leading = frames * (np.arange(frames.shape[2]) < count[:, None])[:, None]
+    return leading @ np.swapaxes(leading, 1, 2)
+
+# %% ../nbs/03_derivative_theorem.ipynb #d60b59ca
+def _influence(steps, ridge, rcond, flat):
+    "`L` `(q, m, k)`: the regression is `L` times the weighted changes."
+    left, size, right = np.linalg.svd(steps, full_matrices=False)
+    square = size**2
+    if ridge:
+        gain = size / (square + ridge * square.sum(axis=1, keepdims=True) + 1e-300)
+    else:
+        keep = square > np.maximum(rcond * square[:, :1], 1e-300)
+        gain = np.where(keep, 1 / np.where(keep, size, 1.0), flat * size)
+    return (np.swapaxes(right, 1, 2) * gain[:, None]) @ np.swapaxes(left, 1, 2)
+
+
+def standard_errors(points, features, queries, neighbors, weights, derivatives, *,
+                    values=None, ridge=0.0, rcond=1e-10, flat=0.0, correlation=None,
+                    projectors=None):  # fmt: skip
+    """Standard errors `(q, n, m)` of the derivatives that `local_linear_fit` found.
+
+    Parameters are those of `local_linear_fit`; `derivatives` is its result, and `projectors`
+    `(q, m, m)` are applied to the derivatives afterwards.
+    """
+    out = np.empty_like(derivatives)
+    for piece in chunks(len(queries), 64 * neighbors.shape[1] * derivatives[0].size, budget=2**25):
+        known, w = None if values is None else values[piece], weights[piece]
+        steps, changes, _, _ = _weighted_steps(
+            points, features, queries[piece], neighbors[piece], w, known
+        )
+        slope = derivatives[piece]
+        if correlation is None:
+            influence = _influence(steps, ridge, rcond, flat)
+            leverage = np.einsum("qka,qak->qk", steps, influence)
+            rest = changes - steps @ np.swapaxes(slope, 1, 2)
+            rest /= np.maximum(1 - leverage, 0.1)[:, :, None]
+            parts = np.einsum("qak,qkn->qkna", influence, rest)
+        else:
+            parts = np.einsum("qka,qkn->qkna", steps, changes)
+            parts = parts / correlation[piece][:, None, None, None]
+            parts -= w[:, :, None, None] * slope[:, None]
+        if projectors is not None:
+            parts = parts @ projectors[piece][:, None]
+        out[piece] = np.sqrt((parts**2).sum(axis=1))
+    return out
+
+# %% ../nbs/03_derivative_theorem.ipynb #17f6bfe7
 def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="auto",
-                        n_neighbors=128, ridge=0.0, rcond=1e-3, return_values=False):  # fmt: skip
+                        n_neighbors=128, ridge=0.0, rcond=1e-3, flat="zero", dimension=None,
+                        query_features=None, return_values=False, return_errors=False):  # fmt: skip
     """Derivative of a feature map from points and feature values.
 
     Parameters
@@ -217,20 +306,34 @@ def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="aut
     X : (N, m) array, points
     y : (N,) or (N, n) array, feature values
     queries : (q, m) array, default None: the training points
-        At new points only `method="affine"` works, for there the feature is not known.
     method : "regression", "correlation" or "affine", default "regression"
+        The first two need the feature at the query points; "affine" fits it too.
     epsilon : float, (q,) array or "auto"
         Bandwidth, a squared length. "auto" is a quarter of the squared distance to the `k_r`-th
         neighbour, `k_r` chosen by leave-one-out error.
     n_neighbors : int, default 128; fewer if there are fewer points
+        Only so many neighbours are seen: let their distance exceed three times `sqrt(epsilon)`.
     ridge, rcond : float, default 0 and 1e-3
         A positive ridge (relative to the trace of the second moments) is added to them; with zero,
-        directions below the share `rcond` of their largest eigenvalue get derivative zero.
+        directions below the share `rcond` of their largest eigenvalue count as flat.
+    flat : "zero" or "identity", default "zero"
+        What stands for the inverse in flat directions; the paper takes the identity.
+    dimension : int or (q,) array, default None
+        If given, the derivative is projected on the estimated tangent space of this dimension.
+    query_features : (q,) or (q, n) array, default None: feature values at `queries`, if known
     return_values : bool, default False: also return the fitted feature values `(q, n)`
+    return_errors : bool, default False: also return standard errors `(q, n, m)`
 
     Returns
     -------
-    (q, n, m) array: row `i`, column `j` is the derivative of feature `i` along coordinate `j`
+    (q, n, m) array: row `i`, column `j` is the derivative of feature `i` along coordinate `j`;
+    with `return_values` or `return_errors` a tuple of the derivative and what was asked for
+
+    Raises
+    ------
+    ValueError
+        For invalid data, a bandwidth that is not positive, and "regression" or "correlation" at
+        points whose feature is not given.
 
     References
     ----------
@@ -243,27 +346,67 @@ def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="aut
     array([[[1., 0.]]])
     """
     check_choice("method", method, ("regression", "correlation", "affine"))
+    check_choice("flat", flat, ("zero", "identity"))
     X = check_points(X, min_points=3)
     y = check_features(y, len(X))
     graph = NeighborGraph(X, min(n_neighbors, len(X) - 1))
-    if queries is None:
-        queries, near, values = X, graph, y
-    elif method == "affine":
-        queries = check_points(queries, "queries")
-        near = graph.query(queries)
-    else:
-        raise ValueError(f"method={method!r} needs the feature at the query points; use 'affine'")
-    if isinstance(epsilon, str):
-        check_choice("epsilon", epsilon, ("auto",))
-        reach = LocalRegression().fit(graph, y).reach_
-        epsilon = near.distances[:, reach] ** 2 / 4
-    epsilon = np.broadcast_to(np.asarray(epsilon, dtype=float), len(queries))
-    check_number("epsilon", float(epsilon.min()), 0, open_low=True)
-    options = dict(ridge=ridge, rcond=rcond)
+    queries, near, values = _where(graph, y, queries, query_features, method)
+    epsilon = _bandwidths(graph, near, y, epsilon, len(queries))
+    options = dict(ridge=ridge, rcond=rcond, flat=float(flat == "identity"))
     if method != "affine":
         options["values"] = values
     if method == "correlation":
         options["correlation"] = epsilon
     weights = gaussian_weights(near.distances, epsilon)
-    fitted, derivative = local_linear_fit(X, y, queries, near.neighbors, weights, **options)
-    return (derivative, fitted) if return_values else derivative
+    place = X, y, queries, near.neighbors, weights
+    fitted, derivative = local_linear_fit(*place, **options)
+    told = [derivative, fitted] if return_values else [derivative]
+    if dimension is not None:
+        check_number("dimension", int(np.max(dimension)), 1, X.shape[1], integer=True)
+        frames = local_frames(X, queries, near.neighbors, weights)[1]
+        options["projectors"] = tangent_projectors(frames, dimension)
+        told[0] = derivative @ options["projectors"]
+    if return_errors:
+        told.append(standard_errors(*place, derivative, **options))
+    return tuple(told) if len(told) > 1 else told[0]
+
+# %% ../nbs/03_derivative_theorem.ipynb #719696d1
+def _where(graph, features, queries, query_features, method):
+    "Query points, their neighbourhood and their features (None where they are not known)."
+    if queries is None:
+        return graph.points, graph, features
+    queries = check_points(queries, "queries")
+    if queries.shape[1] != graph.points.shape[1]:
+        raise ValueError(
+            f"queries has {queries.shape[1]} columns but X has {graph.points.shape[1]}"
+        )
+    near, values = graph.query(queries), None
+    if query_features is not None:
+        values = np.asarray(query_features, dtype=float).reshape(len(queries), -1)
+        if values.shape[1] != features.shape[1]:
+            raise ValueError(
+                f"query_features has {values.shape[1]} columns but y has {features.shape[1]}"
+            )
+    elif method != "affine":
+        raise ValueError(
+            f"method={method!r} needs the feature at the query points; "
+            f"use 'affine' or pass query_features"
+        )
+    return queries, near, values
+
+
+def _bandwidths(graph, near, features, epsilon, n_queries):
+    "Bandwidths `(q,)` from a number, an array or 'auto'."
+    if isinstance(epsilon, str):
+        check_choice("epsilon", epsilon, ("auto",))
+        reach = LocalRegression().fit(graph, features).reach_
+        epsilon = near.distances[:, min(reach, near.distances.shape[1] - 1)] ** 2 / 4
+    epsilon = np.asarray(epsilon, dtype=float)
+    if epsilon.ndim > 1 or (epsilon.ndim == 1 and len(epsilon) != n_queries):
+        raise ValueError(
+            f"epsilon must be a number or have one entry for each of the {n_queries} query points, "
+            f"got shape {epsilon.shape}"
+        )
+    epsilon = np.broadcast_to(epsilon, n_queries)
+    check_number("epsilon", float(epsilon.min()), 0, open_low=True)
+    return epsilon

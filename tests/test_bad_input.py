@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from idm_nb import DiffusionMap, IteratedDiffusionMap, estimate_derivative, feature_example, load
-from idm_nb import singular_value_scaling, tune_local_bandwidth
+from idm_nb import dimension_curves, singular_value_scaling, tangent_spaces, tune_local_bandwidth
 
 X, Y, _ = feature_example("annulus radius", 300, random_state=0)
 Y = Y[:, 0]
@@ -147,6 +147,28 @@ def test_bad_arguments_of_functions():
         singular_value_scaling(spoiled(X, np.nan), X[0], [0.1, 0.2])
     with pytest.raises(ValueError, match="neighbours of point 0 coincide with it"):
         tune_local_bandwidth(np.repeat(X[:3], 20, axis=0), n_neighbors=5)
+    with pytest.raises(ValueError, match="query_features has 2 columns but y has 1"):
+        estimate_derivative(X, Y, X[:3], query_features=np.ones((3, 2)))
+    with pytest.raises(ValueError, match="epsilon must be a number or have one entry for each of the 3"):
+        estimate_derivative(X, Y, X[:3], method="affine", epsilon=np.ones(4))
+    with pytest.raises(ValueError, match="dimension must be an integer, 1 or more and at most 2, got 3"):
+        estimate_derivative(X, Y, dimension=3)
+    with pytest.raises(ValueError, match="queries has 3 columns but X has 2"):
+        estimate_derivative(X, Y, np.ones((4, 3)), method="affine")
+    with pytest.raises(ValueError, match="point must have the 2 columns of X"):
+        singular_value_scaling(X, X[0, :1], [0.1, 0.2])
+    with pytest.raises(ValueError, match="epsilons must be two or more increasing"):
+        dimension_curves(X, X[0], [0.2, 0.1])
+    with pytest.raises(ValueError, match="epsilon must be a number, above 0, got 0.0"):
+        tangent_spaces(X, dimension=1, epsilon=0.0)
+
+
+def test_duplicates_do_not_disturb_the_local_rules():
+    twice = np.vstack([X, X[:40]])
+    for rule in ("max-slope", "agreement", "gap"):
+        epsilon, dimension = tune_local_bandwidth(twice, rule=rule, n_neighbors=60)
+        assert np.isfinite(epsilon).all() and (epsilon > 0).all() and np.isfinite(dimension).all()
+        assert np.allclose(dimension[:40], dimension[300:])
 
 
 def test_eigensolver_that_does_not_converge_is_an_error(monkeypatch):
