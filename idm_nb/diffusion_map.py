@@ -291,9 +291,24 @@ def pair_blocks(points, rows):
         square[np.arange(len(square)), rows[piece]] = 0
         yield square
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #faf1314f
-class _KernelSumPicture:
-    "The picture of `KernelSum`; a mixin."
+# %% ../nbs/01_diffusion_map_isometry.ipynb #a1438fdd
+class _KernelSumTools:
+    "Looking up and drawing the curves of `KernelSum`; a mixin."
+
+    def at_neighbors(self, count):
+        "Bandwidth at which a point has `count` effective neighbours on average."
+        rising = np.maximum.accumulate(np.log(self.neighbors))
+        return float(np.exp(np.interp(np.log(count), rising, np.log(self.epsilons))))
+
+    def count_within(self, radius):
+        "Mean number of points within a distance of a point, itself included."
+        place = np.searchsorted(self._squares, radius**2)
+        return float(self._within[place - 1]) if place else 1.0
+
+    def slope_at(self, epsilon, keep_self):
+        "Twice the slope at `epsilon`: the dimension that the kernel sees there."
+        curve = self.slopes if keep_self else self.slopes_without_self
+        return float(np.interp(np.log(epsilon), np.log(self.epsilons), curve))
 
     def plot(self, axes=None):
         "Draw the curve of `S`, its slopes and the choice; returns the two axes."
@@ -319,8 +334,9 @@ class _KernelSumPicture:
         right.legend(fontsize=8)
         return axes
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #d837a828
-class KernelSum(_KernelSumPicture):
+# %% ../nbs/01_diffusion_map_isometry.ipynb #90ab4316
+@storable
+class KernelSum(_KernelSumTools):
     """Kernel-sum test of a point set: bandwidth and dimension from the slope of `log S(epsilon)`.
 
     Parameters
@@ -374,21 +390,6 @@ class KernelSum(_KernelSumPicture):
                 break
         self.epsilon_max_slope = float(self.epsilons[self.slopes.argmax()])
         self.dimension = self.slope_at(self.epsilon, self.keep_self)
-
-    def at_neighbors(self, count):
-        "Bandwidth at which a point has `count` effective neighbours on average."
-        rising = np.maximum.accumulate(np.log(self.neighbors))
-        return float(np.exp(np.interp(np.log(count), rising, np.log(self.epsilons))))
-
-    def count_within(self, radius):
-        "Mean number of points within a distance of a point, itself included."
-        place = np.searchsorted(self._squares, radius**2)
-        return float(self._within[place - 1]) if place else 1.0
-
-    def slope_at(self, epsilon, keep_self):
-        "Twice the slope at `epsilon`: the dimension that the kernel sees there."
-        curve = self.slopes if keep_self else self.slopes_without_self
-        return float(np.interp(np.log(epsilon), np.log(self.epsilons), curve))
 
 # %% ../nbs/01_diffusion_map_isometry.ipynb #fe7e6cf0
 def diffusion_coordinates(functions, laplacian_eigenvalues, time, *, rescaled=True, dimension=None):
