@@ -24,6 +24,7 @@ _PLACES = {
     "scaling_law": "dimension_curves singular_value_scaling tangent_spaces tune_local_bandwidth",
     "idm": "IteratedDiffusionMap neighbor_recall",
     "images": "rotated_digits wave_images",
+    "nonlinear_ica": "NonlinearICA covariances_from_balls covariances_from_bursts drift_from_bursts",
 }
 _HOME = {name: module for module, names in _PLACES.items() for name in names.split()}
 __all__ = [*_HOME, "load"]

@@ -271,7 +271,7 @@ class NeighborGraph(_NewEdges, Neighborhood):
         edges = _csr_structure(*pairs, (len(queries), len(self)))
         return Neighborhood(index, distance, *edges)
 
-# %% ../nbs/00c_neighbors.ipynb #7b32cad4
+# %% ../nbs/00c_neighbors.ipynb #5e7dac50
 def pieces(graph):
     "Number of connected components of a graph, or of a sparse matrix, and the label of each point."
     if not sp.issparse(graph):
@@ -280,13 +280,16 @@ def pieces(graph):
     return connected_components(graph, directed=False)
 
 
-def warn_if_apart(graph):
-    "Warn if a graph, or a sparse matrix, is not connected; returns the number of components."
+def warn_if_apart(graph, remedy=None):
+    """Warn if a graph, or a sparse matrix, is not connected; returns the number of components.
+
+    `remedy` says what to pass to the estimator; None names twice the neighbours of the graph.
+    """
     count, label = pieces(graph)
     if count > 1:
         sizes = np.sort(np.bincount(label))[::-1]
         shown = ", ".join(map(str, sizes[:5])) + (", ..." if count > 5 else "")
-        more = (
+        more = remedy or (
             f"n_neighbors={2 * graph.n_neighbors} or more"
             if hasattr(graph, "n_neighbors")
             else "a kernel that joins them"

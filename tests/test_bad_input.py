@@ -7,6 +7,8 @@ import pytest
 
 from idm_nb import DiffusionMap, IteratedDiffusionMap, estimate_derivative, feature_example, load
 from idm_nb import dimension_curves, singular_value_scaling, tangent_spaces, tune_local_bandwidth
+from idm_nb import NonlinearICA, covariances_from_balls, covariances_from_bursts, drift_from_bursts
+from idm_nb import singular_value_scaling, tune_local_bandwidth
 
 X, Y, _ = feature_example("annulus radius", 300, random_state=0)
 Y = Y[:, 0]
@@ -19,7 +21,7 @@ def spoiled(array, value, row=17, column=1):
 
 
 @pytest.mark.parametrize("value, word", [(np.nan, "NaN"), (np.inf, "inf"), (-np.inf, "inf")])
-@pytest.mark.parametrize("estimator", [IteratedDiffusionMap(1), DiffusionMap(2)])
+@pytest.mark.parametrize("estimator", [IteratedDiffusionMap(1), DiffusionMap(2), NonlinearICA(2)])
 def test_non_finite_data_are_named_by_row_and_column(estimator, value, word):
     with pytest.raises(ValueError, match=f"X contains {word} at row 17, column 1"):
         estimator.fit(spoiled(X, value), Y)
@@ -55,7 +57,7 @@ def test_mismatched_lengths():
 
 
 def test_one_distinct_point():
-    for estimator in (IteratedDiffusionMap(), DiffusionMap(2)):
+    for estimator in (IteratedDiffusionMap(), DiffusionMap(2), NonlinearICA()):
         with pytest.raises(ValueError, match="all 300 rows of X are the same point"):
             estimator.fit(np.ones_like(X), Y)
 
@@ -86,7 +88,7 @@ def test_many_copies_of_few_points():
 
 
 def test_wrong_number_of_columns():
-    for estimator in (IteratedDiffusionMap(1), DiffusionMap(2)):
+    for estimator in (IteratedDiffusionMap(1), DiffusionMap(2), NonlinearICA()):
         estimator.fit(X, Y)
         with pytest.raises(ValueError, match="X has 3 features, but .* is expecting 2"):
             estimator.transform(np.c_[X, X[:, :1]])
@@ -199,3 +201,56 @@ def test_model_files(tmp_path):
         '{"format": "idm_nb model", "version": 1, "model": {"object": "subprocess.Popen", "state": {}}}'))
     with pytest.raises(ValueError, match="is not a model saved by idm_nb"):
         load(tmp_path / "evil.npz")
+
+
+EYES = np.tile(np.eye(2), (300, 1, 1))
+
+
+@pytest.mark.parametrize("covariances, words", [
+    (EYES[:-1], r"covariances must have shape \(300, 2, 2\), one matrix a row of X, got \(299, 2, 2\)"),
+    (EYES[0], r"got \(2, 2\)"),
+    (np.where(np.arange(300)[:, None, None] == 17, np.nan, EYES), "covariance of point 17 is not finite"),
+    (np.where(np.arange(300)[:, None, None] == 17, 0, EYES), "point 17 is not finite or has no positive trace"),
+    (EYES + [[0, 0.1], [0, 0]], "covariance of point 0 is not symmetric"),
+    (EYES * [[1, 0], [0, 0]], "covariance of point 0 has rank 1, below 2: pass rank="),
+])  # fmt: skip
+def test_bad_covariances(covariances, words):
+    with pytest.raises(ValueError, match=words):
+        NonlinearICA().fit(X, covariances=covariances)
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (dict(n_components=300), "n_components must be an integer, 1 or more and at most 299, got 300"),
+    (dict(rank=3), "rank must be an integer, 1 or more and at most 2, got 3"),
+    (dict(epsilon=0), "epsilon must be a number, above 0, got 0"),
+    (dict(epsilon="best"), "epsilon='best' is not known"),
+    (dict(alpha=-1), "alpha must be a number, 0 or more and at most 1"),
+    (dict(n_eigenfunctions=1), "n_eigenfunctions must be an integer, 2 or more"),
+])  # fmt: skip
+def test_bad_arguments_of_nonlinear_ica(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        NonlinearICA(**arguments).fit(X, covariances=EYES)
+
+
+def test_bad_bursts_and_balls():
+    with pytest.raises(ValueError, match=r"bursts must have shape .* got \(300, 2\)"):
+        covariances_from_bursts(X, dt=0.1)
+    bursts = np.zeros((4, 5, 2))
+    with pytest.raises(ValueError, match="dt must be a number, above 0, got 0"):
+        covariances_from_bursts(bursts, dt=0)
+    with pytest.raises(ValueError, match=r"starts has shape \(3, 2\), but bursts has \(4, 5, 2\)"):
+        drift_from_bursts(bursts, np.zeros((3, 2)), dt=0.1)
+    bursts[1, 2, 0] = np.nan
+    with pytest.raises(ValueError, match="bursts is not finite at point 1, sample 2, column 0"):
+        covariances_from_bursts(bursts, dt=0.1)
+    with pytest.raises(ValueError, match="holds 0 other point.*larger radius"):
+        covariances_from_balls(X, radius=1e-9, dimension=2)
+    with pytest.raises(ValueError, match="members must be 300 by 300"):
+        covariances_from_balls(X, radius=1, dimension=2, members=np.eye(4))
+
+
+def test_hidden_pieces_are_reported_with_a_remedy():
+    apart = np.vstack([X, X + 100])
+    with pytest.warns(UserWarning, match="falls into 2 pieces .*Pass a larger epsilon than"):
+        model = NonlinearICA(random_state=0).fit(apart, covariances=np.vstack([EYES, EYES]))
+    assert model.n_pieces_ == 2 and np.isfinite(model.embedding_).all()

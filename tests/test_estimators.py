@@ -14,6 +14,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import idm_nb
 from idm_nb import ConformalMap, DiffeomorphismMap, DiffusionMap, IteratedDiffusionMap
 from idm_nb import feature_example, neighbor_recall, rotated_digits
+from idm_nb import DiffusionMap, IteratedDiffusionMap, NonlinearICA, covariances_from_bursts, feature_example
+from idm_nb import neighbor_recall, rotated_digits
 
 # least recall among the 100 nearest on 2500 + 500 random points, with default arguments
 MARKS = {
@@ -28,6 +30,7 @@ MARKS = {
 @parametrize_with_checks([
     IteratedDiffusionMap(), DiffusionMap(n_components=2), ConformalMap(n_components=2), DiffeomorphismMap(),
 ])  # fmt: skip
+@parametrize_with_checks([IteratedDiffusionMap(), DiffusionMap(n_components=2), NonlinearICA()])
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_conformance(estimator, check):
     check(estimator)
@@ -220,3 +223,49 @@ def test_schedule_of_tau():
     X, y, _ = feature_example("annulus radius", 400, random_state=0)
     model = IteratedDiffusionMap(3, tau=[0.5, 0.9], random_state=0).fit(X, y)
     assert model.diagnostics_["tau"].tolist() == [0.5, 0.9, 0.9]
+def mushroom(x):
+    return np.stack([x[..., 0] + x[..., 1] ** 3, x[..., 1] - x[..., 0] ** 3], -1)
+
+
+@pytest.fixture(scope="module")
+def hidden():
+    rng = np.random.default_rng(3)
+    x = rng.uniform(size=(1200, 2))
+    bursts = mushroom(x[:, None] + 0.1 * rng.normal(size=(1200, 100, 2)))
+    return x, mushroom(x), covariances_from_bursts(bursts, dt=0.01)
+
+
+def least_correlation(components, x):
+    return np.abs(np.corrcoef(components.T, np.cos(np.pi * x).T)[:2, 2:]).max(axis=1).min()
+
+
+def test_nonlinear_ica_finds_extends_and_survives_storage(hidden, tmp_path):
+    x, y, C = hidden
+    model = NonlinearICA(random_state=0).fit(y[:1000], covariances=C[:1000])
+    # noise of 1000 points and bursts of 100: correlations of .99 and more were seen
+    assert least_correlation(model.embedding_, x[:1000]) > 0.97
+    for own in (C[1000:], None):
+        assert least_correlation(model.transform(y[1000:], own), x[1000:]) > 0.97
+    assert np.allclose(model.transform(y[:1000], C[:1000]), model.embedding_, atol=1e-9)
+    model.save(tmp_path / "m.npz")
+    again = [idm_nb.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))]
+    assert all(np.array_equal(m.transform(y[1000:]), model.transform(y[1000:])) for m in again)
+
+
+def test_nonlinear_ica_does_not_depend_on_the_map(hidden):
+    # an affine change of the observations changes neither the hidden lengths nor, up to rounding, anything else
+    x, y, C = hidden
+    A = np.array([[3.0, 1.0], [-2.0, 40.0]])
+    first = NonlinearICA(random_state=0).fit(y, covariances=C)
+    second = NonlinearICA(random_state=0).fit(y @ A.T + 1e3, covariances=A @ C @ A.T)
+    assert np.isclose(first.epsilon_, second.epsilon_, rtol=1e-5)
+    assert np.allclose(first.embedding_, second.embedding_, atol=1e-5 * np.abs(first.embedding_).max())
+
+
+def test_nonlinear_ica_without_covariances_is_the_diffusion_map(hidden):
+    _, y, _ = hidden
+    options = dict(epsilon=0.01, keep_self=True, random_state=0)
+    model = NonlinearICA(**options).fit(y)
+    plain = DiffusionMap(20, n_neighbors=len(y) - 1, **options).fit(y)
+    # the only difference are weights below 1e-4 that one of the two leaves out
+    assert np.allclose(model.laplacian_eigenvalues_[1:10], plain.laplacian_eigenvalues_[1:10], rtol=0.01)
