@@ -13,18 +13,16 @@ _PLACES = {
     "diffusion_map": "DiffusionMap KernelSum",
     "local_kernel": "local_generator tangent_moments",
     "derivative": "estimate_derivative",
-    "scaling_law": "singular_value_scaling tune_local_bandwidth",
+    "scaling_law": "dimension_curves singular_value_scaling tangent_spaces tune_local_bandwidth",
     "regression": "KernelRegression",
     "idm": "IteratedDiffusionMap neighbor_recall plot_diagnostics",
-    "explorer": "explore save_explorer",
-    "conformal_map": "ConformalMap linear_residual",
-    "diffeomorphism": "DiffeomorphismMap",
+    "reeb": "ReebGraph reeb_graph",
     "images": "learned_basis rotated_digits wave_images",
     "relevance": "Relevance feature_relevance relevance_baseline",
-    "scaling_law": "dimension_curves singular_value_scaling tangent_spaces tune_local_bandwidth",
-    "idm": "IteratedDiffusionMap neighbor_recall",
-    "images": "rotated_digits wave_images",
     "nonlinear_ica": "NonlinearICA covariances_from_balls covariances_from_bursts drift_from_bursts",
+    "conformal_map": "ConformalMap linear_residual",
+    "diffeomorphism": "DiffeomorphismMap",
+    "explorer": "explore save_explorer",
 }
 _HOME = {name: module for module, names in _PLACES.items() for name in names.split()}
 __all__ = [*_HOME, "load"]

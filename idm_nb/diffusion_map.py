@@ -319,14 +319,15 @@ class _KernelSumPicture:
         right.legend(fontsize=8)
         return axes
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #dc9f314a
+# %% ../nbs/01_diffusion_map_isometry.ipynb #293723ba
 @storable
 class KernelSum(_KernelSumPicture):
     """Kernel-sum test of a point set: bandwidth and dimension from the slope of `log S(epsilon)`.
 
     Parameters
     ----------
-    points : (N, m) array, or (N, N) distances if `precomputed`; sparse ones lack the far pairs
+    points : (N, m) array, or distances if `precomputed`: (N, N), or (n, N) from some of the points
+        to all of them; sparse ones lack the far pairs
     precomputed : bool, default False
     n_rows : int, default 1000: number of points whose distances to all others are used
     random_state : int or None
@@ -355,7 +356,7 @@ class KernelSum(_KernelSumPicture):
         self.epsilons = 2.0 ** np.arange(np.log2(squares[0]) - 4, np.log2(squares[-1]) + 2, 0.25)
         weights = counts * np.exp(-squares / (2 * self.epsilons[:, None])) / len(rows)
         self.neighbors = weights.sum(axis=1) + n_zero / len(rows)
-        self.sums = self.neighbors / points.shape[0]
+        self.sums = self.neighbors / points.shape[1 if precomputed else 0]
         self._squares, self._within = squares, (n_zero + np.cumsum(counts)) / len(rows)
         moment = weights @ squares / self.epsilons
         self.slopes = moment / self.neighbors
