@@ -295,7 +295,20 @@ def standard_errors(points, features, queries, neighbors, weights, derivatives, 
         out[piece] = np.sqrt((parts**2).sum(axis=1))
     return out
 
-# %% ../nbs/03_derivative_theorem.ipynb #17f6bfe7
+# %% ../nbs/03_derivative_theorem.ipynb #e0b6caea
+def _fit_all(place, dimension, with_errors, options):
+    "Derivative, projected if a dimension is given, fitted values, and standard errors or None."
+    fitted, derivative = local_linear_fit(*place, **options)
+    found, (X, _, queries, neighbors, weights) = derivative, place
+    if dimension is not None:
+        check_number("dimension", int(np.max(dimension)), 1, X.shape[1], integer=True)
+        frames = local_frames(X, queries, neighbors, weights)[1]
+        options["projectors"] = tangent_projectors(frames, dimension)
+        found = derivative @ options["projectors"]
+    errors = standard_errors(*place, derivative, **options) if with_errors else None
+    return found, fitted, errors
+
+# %% ../nbs/03_derivative_theorem.ipynb #89917829
 def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="auto",
                         n_neighbors=128, ridge=0.0, rcond=1e-3, flat="zero", dimension=None,
                         query_features=None, return_values=False, return_errors=False):  # fmt: skip
@@ -335,9 +348,7 @@ def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="aut
         For invalid data, a bandwidth that is not positive, and "regression" or "correlation" at
         points whose feature is not given.
 
-    References
-    ----------
-    Berry and Harlim, Iterated diffusion maps, Theorem 3.1 and section 3.2.
+    Source: Berry and Harlim, Iterated diffusion maps, Theorem 3.1 and section 3.2.
 
     Examples
     --------
@@ -359,15 +370,8 @@ def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="aut
         options["correlation"] = epsilon
     weights = gaussian_weights(near.distances, epsilon)
     place = X, y, queries, near.neighbors, weights
-    fitted, derivative = local_linear_fit(*place, **options)
-    told = [derivative, fitted] if return_values else [derivative]
-    if dimension is not None:
-        check_number("dimension", int(np.max(dimension)), 1, X.shape[1], integer=True)
-        frames = local_frames(X, queries, near.neighbors, weights)[1]
-        options["projectors"] = tangent_projectors(frames, dimension)
-        told[0] = derivative @ options["projectors"]
-    if return_errors:
-        told.append(standard_errors(*place, derivative, **options))
+    derivative, fitted, errors = _fit_all(place, dimension, return_errors, options)
+    told = [derivative, *([fitted] if return_values else []), *([errors] if return_errors else [])]
     return tuple(told) if len(told) > 1 else told[0]
 
 # %% ../nbs/03_derivative_theorem.ipynb #719696d1

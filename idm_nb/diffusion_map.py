@@ -319,15 +319,14 @@ class _KernelSumPicture:
         right.legend(fontsize=8)
         return axes
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #293723ba
+# %% ../nbs/01_diffusion_map_isometry.ipynb #3b7ca58f
 @storable
 class KernelSum(_KernelSumPicture):
     """Kernel-sum test of a point set: bandwidth and dimension from the slope of `log S(epsilon)`.
 
     Parameters
     ----------
-    points : (N, m) array, or distances if `precomputed`: (N, N), or (n, N) from some of the points
-        to all of them; sparse ones lack the far pairs
+    points : (N, m) array, or distances (N, N), or (n, N) from some to all, if `precomputed`
     precomputed : bool, default False
     n_rows : int, default 1000: number of points whose distances to all others are used
     random_state : int or None

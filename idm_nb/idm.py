@@ -233,8 +233,33 @@ class _Estimate:
                 self.weights, self.error = candidate, error
         return estimates
 
-# %% ../nbs/05_idm_flow.ipynb #f2caefb0
-class _Embedding(_Estimate):
+# %% ../nbs/05_idm_flow.ipynb #1ff518e3
+class _Kernel(_Estimate):
+    "The kernel of a step of the flow, and what the step does to lengths; a mixin."
+
+    def _connected_kernel(self, doublings=10):
+        "The kernel; its bandwidth is doubled while its weights above 0.01 leave large pieces apart."
+        sizes = np.bincount(pieces(self.graph)[1])
+        whole = np.sum(sizes > 0.01 * len(self.graph.points))
+        kernel = kernel_matrix(self.source, self.source, self.graph, self.epsilon)
+        while doublings and count_pieces(kernel, 0.01, share=0.01) > whole:
+            self.epsilon, doublings = 2 * self.epsilon, doublings - 1
+            kernel = kernel_matrix(self.source, self.source, self.graph, self.epsilon)
+        return kernel
+
+    def _measure(self, near, coordinates):
+        "What the step did to lengths along the feature and across it."
+        before = explained_steps(self.graph.points, self._cache_values, near)
+        after = explained_steps(coordinates, self._cache_values, near)
+        (along, total, changed), (old_along, old_total, _) = (
+            [part.sum() for part in parts] for parts in (after, before)
+        )
+        self.feature_length = np.sqrt(along / max(changed, 1e-300)) / self.scale
+        across = max(total - along, 0) / max(old_total - old_along, 1e-300)
+        self.contraction = float(np.sqrt(across))
+
+# %% ../nbs/05_idm_flow.ipynb #4463e9ae
+class _Embedding(_Kernel):
     "Kernel, spectrum and coordinates of a step of the flow; a mixin."
 
     def _embed(self, random_state):
@@ -266,27 +291,6 @@ class _Embedding(_Estimate):
         self._measure(near, coordinates)
         return coordinates[:, self.kept]
 
-    def _connected_kernel(self, doublings=10):
-        "The kernel; its bandwidth is doubled while it is in more large pieces than the graph."
-        sizes = np.bincount(pieces(self.graph)[1])
-        whole = np.sum(sizes > 0.01 * len(self.graph.points))
-        kernel = kernel_matrix(self.source, self.source, self.graph, self.epsilon)
-        while doublings and count_pieces(kernel, share=0.01) > whole:
-            self.epsilon, doublings = 2 * self.epsilon, doublings - 1
-            kernel = kernel_matrix(self.source, self.source, self.graph, self.epsilon)
-        return kernel
-
-    def _measure(self, near, coordinates):
-        "What the step did to lengths along the feature and across it."
-        before = explained_steps(self.graph.points, self._cache_values, near)
-        after = explained_steps(coordinates, self._cache_values, near)
-        (along, total, changed), (old_along, old_total, _) = (
-            [part.sum() for part in parts] for parts in (after, before)
-        )
-        self.feature_length = np.sqrt(along / max(changed, 1e-300)) / self.scale
-        across = max(total - along, 0) / max(old_total - old_along, 1e-300)
-        self.contraction = float(np.sqrt(across))
-
     def _coordinates(self, functions, dimension):
         "Rescaled coordinates: dimension-free, or with the dimension `(q,)` of each point (paper)."
         form = "dimension-free" if dimension is None else True
@@ -303,7 +307,7 @@ def kernel_dimension(kernel):
 
 
 def count_pieces(kernel, smallest=1e-8, share=0.0):
-    "Components of the entries of a kernel above `smallest` that hold more than `share` of the points."
+    "Components of the entries of a kernel above `smallest`, with more than `share` of the points."
     heavy = kernel.data > smallest
     pairs = row_index(kernel.indptr)[heavy], kernel.indices[heavy]
     kept = sp.csr_matrix((np.ones(heavy.sum()), pairs), shape=kernel.shape)
@@ -420,9 +424,9 @@ def principal_axes(X, smallest=1e-12):
     keep = values > smallest * values.sum()
     return None if keep.all() and len(keep) == X.shape[1] else vectors[:, keep]
 
-# %% ../nbs/05_idm_flow.ipynb #be498b01
-class _Fitting:
-    "The fit of `IteratedDiffusionMap`; a mixin."
+# %% ../nbs/05_idm_flow.ipynb #bdd0c05d
+class _Parameters:
+    "The checks of the parameters of `IteratedDiffusionMap`; a mixin."
 
     def _check_parameters(self, n_points):
         check_choice("metric", self.metric, METRICS)
@@ -453,6 +457,10 @@ class _Fitting:
             return check_number("n_neighbors", self.n_neighbors, 2, integer=True)
         return min(200, max(10, n_points // 5), n_points - 1)
 
+# %% ../nbs/05_idm_flow.ipynb #08919ebf
+class _Fitting(_Parameters):
+    "The fit of `IteratedDiffusionMap`; a mixin."
+
     def fit(self, X, y, groups=None):
         """Learn the geometry of the feature.
 
@@ -482,8 +490,37 @@ class _Fitting:
         self._n_features_out = self.embedding_.shape[1]
         return self
 
-# %% ../nbs/05_idm_flow.ipynb #0c989a89
-class _Flow(_Fitting):
+# %% ../nbs/05_idm_flow.ipynb #d71abf03
+class _Start(_Fitting):
+    "What the loop of `IteratedDiffusionMap` starts from; a mixin."
+
+    def _begin(self, X, features):
+        "Unit of the feature if it is given, and the estimate that is made once."
+        self.scale_ = 1.0 if self.metric == "paper" else None
+        if self.feature_scale != "auto":
+            self.scale_ = float(check_number("feature_scale", self.feature_scale, 0, open_low=True))
+        self.global_estimate_ = None
+        if self.metric == "feature":
+            self.global_estimate_ = global_estimate(self.regressor, X, features, self.groups_)
+        if self.global_estimate_ is None:
+            return {"estimates": [], "weights": np.empty(0), "error": np.inf}
+        found = self.global_estimate_.predictions_
+        error = float(np.sqrt(np.mean((found - features) ** 2)))
+        return {"estimates": [found], "weights": np.ones(1), "error": error}
+
+    def _new_step(self, count):
+        taus = np.atleast_1d(self.tau)
+        return FlowStep(
+            float(taus[min(count, len(taus) - 1)]),
+            self.metric,
+            self.n_bandwidth_neighbors,
+            self.n_components,
+            self.time_factor,
+            local=isinstance(self.regressor, str) and self.regressor != "kernel",
+        )
+
+# %% ../nbs/05_idm_flow.ipynb #f89bb2f1
+class _Flow(_Start):
     "The loop of `IteratedDiffusionMap`; a mixin."
 
     def _run(self, X, features, n_neighbors):
@@ -514,31 +551,6 @@ class _Flow(_Fitting):
         self.last_look_, self.estimates_ = step, past["estimates"]
         self.embedding_, self.n_iterations_ = points, len(self.steps_)
         self.diagnostics_ = flow_diagnostics(self.steps_, step)
-
-    def _begin(self, X, features):
-        "Unit of the feature if it is given, and the estimate that is made once."
-        self.scale_ = 1.0 if self.metric == "paper" else None
-        if self.feature_scale != "auto":
-            self.scale_ = float(check_number("feature_scale", self.feature_scale, 0, open_low=True))
-        self.global_estimate_ = None
-        if self.metric == "feature":
-            self.global_estimate_ = global_estimate(self.regressor, X, features, self.groups_)
-        if self.global_estimate_ is None:
-            return {"estimates": [], "weights": np.empty(0), "error": np.inf}
-        found = self.global_estimate_.predictions_
-        error = float(np.sqrt(np.mean((found - features) ** 2)))
-        return {"estimates": [found], "weights": np.ones(1), "error": error}
-
-    def _new_step(self, count):
-        taus = np.atleast_1d(self.tau)
-        return FlowStep(
-            float(taus[min(count, len(taus) - 1)]),
-            self.metric,
-            self.n_bandwidth_neighbors,
-            self.n_components,
-            self.time_factor,
-            local=isinstance(self.regressor, str) and self.regressor != "kernel",
-        )
 
     def _useless(self, now, count):
         "The stopping rule: fibres had collapsed before the last step, and it brought nothing."

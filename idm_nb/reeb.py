@@ -384,6 +384,37 @@ class _Numbering(_Reading):
         first = np.r_[True, np.diff(slabs.point[order]) > 0]
         return branch[order][first]
 
+# %% ../nbs/05c_branches.ipynb #0a0c306f
+class _Forks(_Numbering):
+    "Moves forks to where their branches meet in the data; a mixin."
+
+    def _move_forks(self, places, n_nearest):
+        near = sparse_graph(embedding_graph(places, n_nearest)[0], len(places))
+        for v in range(len(self.nodes)):
+            for side in (0, 1):
+                arms, trunk = (np.flatnonzero(self.branches[:, s] == v) for s in (side, 1 - side))
+                if len(arms) > 1 and len(trunk) == 1:
+                    self._follow(v, arms, trunk[0], 1 - 2 * side, near)
+        order = np.argsort(self.nodes, kind="stable")
+        self.nodes, self.branches = self.nodes[order], np.argsort(order)[self.branches]
+
+    def _follow(self, v, arms, trunk, sign, near):
+        "Go from node `v` along its trunk until the arms meet; `sign` is 1 if the arms go up."
+        h, at = sign * self.heights, sign * self.nodes[v]
+        reach = min(self.threshold, np.ptp(self.ranges[trunk]) / 2)
+        arm = np.isin(self.membership, arms) & (h < at + self.threshold)
+        label = np.where(arm, self.membership, -1)
+        rows = np.flatnonzero((self.membership == trunk) & (h > at - reach))
+        rows = rows[np.argsort(-h[rows], kind="stable")]
+        for i in rows:
+            found = np.unique(label[near.indices[near.indptr[i] : near.indptr[i + 1]]])
+            found = found[found >= 0]
+            if len(found) > 1:
+                passed = rows[(h[rows] > h[i]) & (label[rows] >= 0)]
+                self.nodes[v], self.membership[passed] = sign * h[i], label[passed]
+                return
+            label[i] = found[0] if len(found) else -1
+
 # %% ../nbs/05c_branches.ipynb #f845a45d
 def columns_of(branches, ranges, piece):
     "Horizontal place of each branch in a picture: side by side where heights overlap."
@@ -412,7 +443,7 @@ def columns_of(branches, ranges, piece):
         start = place[mine].max() + 1.5
     return place
 
-# %% ../nbs/05c_branches.ipynb #c92d03f7
+# %% ../nbs/05c_branches.ipynb #b9bbb2e9
 class _Picture:
     "Pictures of a `ReebGraph`; a mixin."
 
@@ -468,13 +499,13 @@ class _Picture:
         ends = np.array([self.heights.min(), self.heights.max()])
         ax.plot(ends, ends, color="0.6", lw=1)
         ax.plot(ends, ends + self.threshold, "--", color="crimson", lw=1, label="threshold")
-        ax.set(
-            xlabel="lower height", ylabel="upper height", ylim=ends + np.ptp(ends) * [-0.05, 0.05]
-        )
+        margin = 0.05 * np.ptp(ends)
+        ax.set(xlabel="lower height", ylabel="upper height")
+        ax.set_ylim(ends[0] - margin, ends[1] + margin)
         ax.legend(fontsize=7)
         return ax
 
-# %% ../nbs/05c_branches.ipynb #0c64c113
+# %% ../nbs/05c_branches.ipynb #acba7ae7
 def check_heights(heights, n):
     "One finite height for each of `n` points, `(n,)`."
     columns = check_features(heights, n, "heights")
@@ -486,7 +517,7 @@ def check_heights(heights, n):
     return columns[:, 0]
 
 
-class _Counts(_Numbering):
+class _Counts(_Forks):
     "What follows from the nodes and branches of a `ReebGraph`; a mixin."
 
     n_pieces = property(lambda self: int(self.pieces.max()) + 1)
@@ -514,7 +545,7 @@ class _Counts(_Numbering):
         say = lambda n, word: f"{n} {word}" + ("" if n == 1 else "es" if word == "branch" else "s")
         return "ReebGraph: " + ", ".join(say(*c) for c in (*counts, (self.n_ends, "end")))
 
-# %% ../nbs/05c_branches.ipynb #f44884c2
+# %% ../nbs/05c_branches.ipynb #9de2136b
 @storable
 class ReebGraph(_Picture, _Counts, Storage):
     """Reeb graph of a height on points: its branches are the components of the level sets.
@@ -528,6 +559,8 @@ class ReebGraph(_Picture, _Counts, Storage):
         Branches and loops lower than this share of the range of the heights are taken for noise;
         "auto" is six times the measured resolution.
     n_nearest : int, default 8, see `embedding_graph`
+    places : (N, k) array, default None
+        The points before their level sets collapsed, in which forks are located more finely.
 
     Attributes
     ----------
@@ -542,10 +575,6 @@ class ReebGraph(_Picture, _Counts, Storage):
     resolution, threshold : float, in units of the heights
     model : the fitted map of `reeb_graph`, or None
 
-    References
-    ----------
-    G. Singh, F. Memoli, G. Carlsson (2007); V. de Silva, E. Munch, A. Patel (2016).
-
     Examples
     --------
     >>> angle = np.linspace(0, 2 * np.pi, 300, endpoint=False)
@@ -554,7 +583,7 @@ class ReebGraph(_Picture, _Counts, Storage):
     ReebGraph: 1 piece, 2 branches, 1 loop, 0 ends
     """
 
-    def __init__(self, points, heights, *, threshold="auto", n_nearest=8):
+    def __init__(self, points, heights, *, threshold="auto", n_nearest=8, places=None):
         self.points = check_points(points, "points", min_points=4)
         self.heights = check_heights(heights, len(self.points))
         if threshold != "auto" and not 0 < check_number("threshold", threshold, 0, 1) < 1:
@@ -562,6 +591,11 @@ class ReebGraph(_Picture, _Counts, Storage):
         check_number("n_nearest", n_nearest, 2, min(48, len(self.points) - 1), integer=True)
         self.model = None
         self._read(self.points, self.heights, threshold, n_nearest)
+        if places is not None:
+            places = check_points(places, "places")
+            if len(places) != len(self.points):
+                raise ValueError(f"places has {len(places)} rows but points has {len(self.points)}")
+            self._move_forks(places, n_nearest)
 
     def branch_at(self, points):
         "Branch `(q,)` of the nearest of the graph's points to each of `points` `(q, m)`."
@@ -577,7 +611,7 @@ class ReebGraph(_Picture, _Counts, Storage):
         "Write the graph, and the map it was made from, to one `.npz` of arrays and JSON."
         save_model(self, path)
 
-# %% ../nbs/05c_branches.ipynb #0d4186b8
+# %% ../nbs/05c_branches.ipynb #2d503167
 def reeb_graph(model, *, threshold="auto", n_nearest=8):
     """Read the Reeb graph of the feature off a fitted iterated diffusion map.
 
@@ -613,6 +647,7 @@ def reeb_graph(model, *, threshold="auto", n_nearest=8):
     with warnings.catch_warnings():  # the rows of fit, which has dropped the names of columns
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         heights = model.predict(model.embeddings_[0])
-    graph = ReebGraph(model.embedding_, heights, threshold=threshold, n_nearest=n_nearest)
+    options = dict(threshold=threshold, n_nearest=n_nearest, places=model.embeddings_[0])
+    graph = ReebGraph(model.embedding_, heights, **options)
     graph.model = model
     return graph
