@@ -20,8 +20,8 @@ def ring(n=400, seed=None):
 
 @pytest.fixture(scope="module")
 def torus():
-    X, y, _ = feature_example("torus x", 1200, random_state=0)
-    model = IteratedDiffusionMap(random_state=0).fit(X[:1000], y[:1000, 0])
+    X, y, _ = feature_example("torus x", 2000, random_state=0)
+    model = IteratedDiffusionMap(random_state=0).fit(X[:1600], y[:1600, 0])
     return X, model, reeb_graph(model)
 
 
