@@ -112,30 +112,32 @@ def _first_dimension(distances, epsilons, parts, keep_self=True):
                 np.square(weights, out=weights)
     return out
 
-# %% ../nbs/04_scaling_laws.ipynb #93e4d6a7
-def _spectra(steps, distances, epsilons, *, keep_self=True, centered=False):
+# %% ../nbs/04_scaling_laws.ipynb #652e7457
+def _spectra(steps, distances, epsilons, *, keep_self=True, centered=False, least=0):
     """Eigenvalues of the weighted second moments and effective numbers of neighbours.
 
     For `steps` `(q, k, m)` and bandwidths `(q, L)`: eigenvalues `(q, L, min(k, m))`, decreasing,
-    and counts `(sum w)^2 / sum w^2` `(q, L)`.
+    and counts `(sum w)^2 / sum w^2` `(q, L)`. Eigenvalues where the count is not above `least` are
+    not computed but zero.
     """
     k, m = steps.shape[1:]
     square = distances**2
     if not keep_self:
         square = np.where(square > 0, square, np.inf)
     square = square - square.min(axis=1, keepdims=True)
-    values, counts = np.empty((*epsilons.shape, min(k, m))), np.empty(epsilons.shape)
+    values, counts = np.zeros((*epsilons.shape, min(k, m))), np.empty(epsilons.shape)
     for level in range(epsilons.shape[1]):
         weights = np.exp(-square / (2 * epsilons[:, level, None]))
         weights /= weights.sum(axis=1, keepdims=True)
         counts[:, level] = 1 / np.einsum("qk,qk->q", weights, weights)
-        here = steps
+        rows = np.flatnonzero(counts[:, level] > least)
+        here, w = steps[rows], weights[rows]
         if centered:
-            here = steps - np.einsum("qk,qkm->qm", weights, steps)[:, None]
-        here = here * np.sqrt(weights)[:, :, None]
+            here = here - np.einsum("qk,qkm->qm", w, here)[:, None]
+        here = here * np.sqrt(w)[:, :, None]
         flipped = np.swapaxes(here, 1, 2)
         gram = flipped @ here if m <= k else here @ flipped
-        values[:, level] = np.linalg.eigvalsh(gram)[:, ::-1]
+        values[rows, level] = np.linalg.eigvalsh(gram)[:, ::-1]
     return values, counts
 
 
@@ -205,7 +207,7 @@ def _gap_scores(values, counts, epsilons):
     scores = np.maximum(gaps - np.sqrt(2 / counts)[:, :, None], 0)
     return scores.max(axis=1), scores.argmax(axis=1)
 
-# %% ../nbs/04_scaling_laws.ipynb #7fc23b35
+# %% ../nbs/04_scaling_laws.ipynb #5ae42ea1
 def _in_chunks(work, n, columns, n_jobs):
     "`work(slice)` over `range(n)`, arrays joined; `columns` is the number of floats a row needs."
     pieces = chunks(n, 8 * columns, budget=2**25)
@@ -240,7 +242,8 @@ def _by_agreement(steps, length, n_bandwidths, keep_self):
 def _own_gaps(steps, length, n_bandwidths):
     "`S(d)` and its bandwidth for every `d`, both `(q, r)`, from steps without the point itself."
     grid, _ = _bandwidth_grid(length, n_bandwidths, top=0.25)
-    values, counts = _spectra(steps, length, grid, keep_self=False, centered=True)
+    # with two effective neighbours the sampling error is one, and no gap can exceed it
+    values, counts = _spectra(steps, length, grid, keep_self=False, centered=True, least=2)
     scores, place = _gap_scores(values, counts, grid)
     return scores, np.take_along_axis(grid, place, axis=1)
 
