@@ -80,18 +80,18 @@ class _Sides:
         self.linear_map_ = np.linalg.lstsq(self.eigenfunctions_, target, rcond=None)[0]
         self.residual_ = linear_residual(self.eigenfunctions_[:, 1:], target[:, 1:])
 
-# %% ../nbs/12_diffeomorphism.ipynb #3790e4cc
+# %% ../nbs/12_diffeomorphism.ipynb #c270790e
 class _Arrows(TransformerMixin, _Sides):
     "The arrows of the diagram for new points; a mixin."
 
     def _fit_inverses(self, X, Y, k):
         "From coordinates back to points, on either side."
         rates = self.image_map_.laplacian_eigenvalues_[1:]
-        self.weights_ = np.exp(rates / max(-rates.min(), 1e-300))
+        self.weights_ = np.exp(4 * rates / max(-rates.min(), 1e-300))
         coordinates = self.image_map_.eigenfunctions_[:, 1:] * self.weights_
         self.coordinate_graph_ = NeighborGraph(coordinates, k)
-        self.to_image_ = LocalRegression(ridge=self.ridge).fit(self.coordinate_graph_, Y)
-        self.to_source_ = LocalRegression(ridge=self.ridge).fit(self.coordinate_graph_, X)
+        self.to_image_ = LocalRegression().fit(self.coordinate_graph_, Y)
+        self.to_source_ = LocalRegression().fit(self.coordinate_graph_, X)
 
     def transform(self, X):
         "Coordinates `(q, n_components)` of source points: eigenfunctions of the image at `H(x)`."
@@ -134,7 +134,7 @@ def _columns(y):
     y = np.asarray(y, dtype=float)
     return y[:, None] if y.ndim == 1 else y
 
-# %% ../nbs/12_diffeomorphism.ipynb #0323dbc7
+# %% ../nbs/12_diffeomorphism.ipynb #17456f78
 @storable
 class DiffeomorphismMap(
     ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, _Arrows, Storage,
@@ -152,7 +152,7 @@ class DiffeomorphismMap(
         that the kernel has decayed even where the map stretches steps unevenly.
     keep_self : bool or "auto", default "auto"
         Keep the diagonal of the kernel (right for grids) or leave it out (for random points).
-    ridge : float, default 1e-5, ridge of the local regressions, see `LocalRegression`
+    ridge : float, default 1e-5, ridge of the regression for `DH`, see `LocalRegression`
     random_state : int or None, default None, for the eigensolvers
 
     Attributes

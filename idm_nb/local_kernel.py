@@ -190,7 +190,7 @@ def _check_generator_input(X, inverse_covariance, drift, density):
         raise ValueError(f"density must be {n} positive numbers, one a point")
     return inverse, drift, density
 
-# %% ../nbs/02_local_kernels.ipynb #db9caf06
+# %% ../nbs/02_local_kernels.ipynb #fa69985c
 def local_generator(X, inverse_covariance, *, drift=None, epsilon, density=None,
                     profile=gaussian_profile, normalize="before", n_neighbors="auto"):  # fmt: skip
     """Generator of a diffusion on a point cloud, and its adjoint, as sparse matrices.
@@ -247,13 +247,7 @@ def local_generator(X, inverse_covariance, *, drift=None, epsilon, density=None,
     graph = _generator_graph(X, start, factors, epsilon, n_neighbors)
     kernel = _one_sided_kernel(X, start, factors, graph, epsilon, profile)
     weighted = kernel @ sp.diags_array(1 / density)
-    total = np.asarray(weighted.sum(axis=1)).ravel()
-    if not np.all(total > 0):
-        row = np.flatnonzero(~(total > 0))[0]
-        raise ValueError(
-            f"the kernel at point {row} reaches no data: the drift leads further than the kernel "
-            f"is wide; pass a smaller epsilon than {epsilon:g}, or check the drift"
-        )
+    total = _positive_sums(weighted, epsilon)
     chain = sp.diags_array(1 / total) @ weighted
     if normalize == "before":
         adjoint = sp.diags_array(density) @ chain.T @ sp.diags_array(1 / density)
@@ -262,7 +256,7 @@ def local_generator(X, inverse_covariance, *, drift=None, epsilon, density=None,
     identity = sp.eye_array(len(X))
     return ((chain - identity) / epsilon).tocsr(), ((adjoint - identity) / epsilon).tocsr()
 
-# %% ../nbs/02_local_kernels.ipynb #562c4774
+# %% ../nbs/02_local_kernels.ipynb #0fb2d300
 def _generator_graph(X, start, factors, epsilon, n_neighbors):
     "Neighbour graph on which the kernel has decayed."
     if n_neighbors != "auto":
@@ -272,6 +266,18 @@ def _generator_graph(X, start, factors, epsilon, n_neighbors):
     width = np.sqrt(2 * np.log(1e6) * epsilon) / np.maximum(narrowest, 1e-150)
     reach = width + np.linalg.norm(start - X, axis=1)
     return NeighborGraph(X, min(max(8, neighbors_within(X, reach)), len(X) - 1))
+
+
+def _positive_sums(kernel, epsilon):
+    "Row sums `(N,)`; an error if one of them is zero."
+    total = np.asarray(kernel.sum(axis=1)).ravel()
+    if not np.all(total > 0):
+        row = np.flatnonzero(~(total > 0))[0]
+        raise ValueError(
+            f"the kernel at point {row} reaches no data: the drift leads further than the kernel "
+            f"is wide; pass a smaller epsilon than {epsilon:g}, or check the drift"
+        )
+    return total
 
 
 def _one_sided_kernel(X, start, factors, graph, epsilon, profile):
