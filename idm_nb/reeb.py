@@ -611,7 +611,7 @@ class ReebGraph(_Picture, _Counts, Storage):
         "Write the graph, and the map it was made from, to one `.npz` of arrays and JSON."
         save_model(self, path)
 
-# %% ../nbs/05c_branches.ipynb #2d503167
+# %% ../nbs/05c_branches.ipynb #b6a0db2b
 def reeb_graph(model, *, threshold="auto", n_nearest=8):
     """Read the Reeb graph of the feature off a fitted iterated diffusion map.
 
@@ -639,7 +639,7 @@ def reeb_graph(model, *, threshold="auto", n_nearest=8):
     --------
     >>> from idm_nb.idm import IteratedDiffusionMap
     >>> from idm_nb.manifolds import feature_example
-    >>> X, y, _ = feature_example("torus x", 1000, random_state=0)
+    >>> X, y, _ = feature_example("torus x", 1500, random_state=0)
     >>> reeb_graph(IteratedDiffusionMap(random_state=0).fit(X, y))
     ReebGraph: 1 piece, 4 branches, 1 loop, 2 ends
     """
