@@ -12,10 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import idm_nb
-from idm_nb import ConformalMap, DiffeomorphismMap, DiffusionMap, IteratedDiffusionMap
-from idm_nb import feature_example, neighbor_recall, rotated_digits
-from idm_nb import DiffusionMap, IteratedDiffusionMap, NonlinearICA, covariances_from_bursts, feature_example
-from idm_nb import neighbor_recall, rotated_digits
+from idm_nb import ConformalMap, DiffeomorphismMap, DiffusionMap, IteratedDiffusionMap, NonlinearICA
+from idm_nb import covariances_from_bursts, feature_example, neighbor_recall, rotated_digits
 
 # least recall among the 100 nearest on 2500 + 500 random points, with default arguments
 MARKS = {
@@ -29,8 +27,8 @@ MARKS = {
 
 @parametrize_with_checks([
     IteratedDiffusionMap(), DiffusionMap(n_components=2), ConformalMap(n_components=2), DiffeomorphismMap(),
+    NonlinearICA(),
 ])  # fmt: skip
-@parametrize_with_checks([IteratedDiffusionMap(), DiffusionMap(n_components=2), NonlinearICA()])
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_conformance(estimator, check):
     check(estimator)
