@@ -295,7 +295,7 @@ def standard_errors(points, features, queries, neighbors, weights, derivatives, 
         out[piece] = np.sqrt((parts**2).sum(axis=1))
     return out
 
-# %% ../nbs/03_derivative_theorem.ipynb #17f6bfe7
+# %% ../nbs/03_derivative_theorem.ipynb #66732c22
 def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="auto",
                         n_neighbors=128, ridge=0.0, rcond=1e-3, flat="zero", dimension=None,
                         query_features=None, return_values=False, return_errors=False):  # fmt: skip
@@ -353,24 +353,29 @@ def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="aut
     queries, near, values = _where(graph, y, queries, query_features, method)
     epsilon = _bandwidths(graph, near, y, epsilon, len(queries))
     options = dict(ridge=ridge, rcond=rcond, flat=float(flat == "identity"))
-    if method != "affine":
-        options["values"] = values
-    if method == "correlation":
-        options["correlation"] = epsilon
-    weights = gaussian_weights(near.distances, epsilon)
-    place = X, y, queries, near.neighbors, weights
-    fitted, derivative = local_linear_fit(*place, **options)
-    told = [derivative, fitted] if return_values else [derivative]
-    if dimension is not None:
-        check_number("dimension", int(np.max(dimension)), 1, X.shape[1], integer=True)
-        frames = local_frames(X, queries, near.neighbors, weights)[1]
-        options["projectors"] = tangent_projectors(frames, dimension)
-        told[0] = derivative @ options["projectors"]
-    if return_errors:
-        told.append(standard_errors(*place, derivative, **options))
-    return tuple(told) if len(told) > 1 else told[0]
+    options["values"] = None if method == "affine" else values
+    options["correlation"] = epsilon if method == "correlation" else None
+    place = X, y, queries, near.neighbors, gaussian_weights(near.distances, epsilon)
+    derivative, fitted, errors = _estimate(place, options, dimension, return_errors)
+    told = [derivative] + [fitted] * return_values + [errors] * return_errors
+    return tuple(told) if len(told) > 1 else derivative
 
-# %% ../nbs/03_derivative_theorem.ipynb #719696d1
+# %% ../nbs/03_derivative_theorem.ipynb #09daf9c7
+def _estimate(place, options, dimension, with_errors):
+    "Derivative, fitted features and standard errors (or None) at a `place`, projected if asked."
+    points, _, queries, near, weights = place
+    fitted, slope = local_linear_fit(*place, **options)
+    derivative, errors = slope, None
+    if dimension is not None:
+        for extreme in (np.min(dimension), np.max(dimension)):
+            check_number("dimension", int(extreme), 1, points.shape[1], integer=True)
+        projectors = tangent_projectors(local_frames(points, queries, near, weights)[1], dimension)
+        derivative, options = slope @ projectors, {**options, "projectors": projectors}
+    if with_errors:
+        errors = standard_errors(*place, slope, **options)
+    return derivative, fitted, errors
+
+
 def _where(graph, features, queries, query_features, method):
     "Query points, their neighbourhood and their features (None where they are not known)."
     if queries is None:
