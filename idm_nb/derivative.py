@@ -295,20 +295,7 @@ def standard_errors(points, features, queries, neighbors, weights, derivatives, 
         out[piece] = np.sqrt((parts**2).sum(axis=1))
     return out
 
-# %% ../nbs/03_derivative_theorem.ipynb #e0b6caea
-def _fit_all(place, dimension, with_errors, options):
-    "Derivative, projected if a dimension is given, fitted values, and standard errors or None."
-    fitted, derivative = local_linear_fit(*place, **options)
-    found, (X, _, queries, neighbors, weights) = derivative, place
-    if dimension is not None:
-        check_number("dimension", int(np.max(dimension)), 1, X.shape[1], integer=True)
-        frames = local_frames(X, queries, neighbors, weights)[1]
-        options["projectors"] = tangent_projectors(frames, dimension)
-        found = derivative @ options["projectors"]
-    errors = standard_errors(*place, derivative, **options) if with_errors else None
-    return found, fitted, errors
-
-# %% ../nbs/03_derivative_theorem.ipynb #89917829
+# %% ../nbs/03_derivative_theorem.ipynb #66732c22
 def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="auto",
                         n_neighbors=128, ridge=0.0, rcond=1e-3, flat="zero", dimension=None,
                         query_features=None, return_values=False, return_errors=False):  # fmt: skip
@@ -348,7 +335,9 @@ def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="aut
         For invalid data, a bandwidth that is not positive, and "regression" or "correlation" at
         points whose feature is not given.
 
-    Source: Berry and Harlim, Iterated diffusion maps, Theorem 3.1 and section 3.2.
+    References
+    ----------
+    Berry and Harlim, Iterated diffusion maps, Theorem 3.1 and section 3.2.
 
     Examples
     --------
@@ -364,17 +353,29 @@ def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="aut
     queries, near, values = _where(graph, y, queries, query_features, method)
     epsilon = _bandwidths(graph, near, y, epsilon, len(queries))
     options = dict(ridge=ridge, rcond=rcond, flat=float(flat == "identity"))
-    if method != "affine":
-        options["values"] = values
-    if method == "correlation":
-        options["correlation"] = epsilon
-    weights = gaussian_weights(near.distances, epsilon)
-    place = X, y, queries, near.neighbors, weights
-    derivative, fitted, errors = _fit_all(place, dimension, return_errors, options)
-    told = [derivative, *([fitted] if return_values else []), *([errors] if return_errors else [])]
-    return tuple(told) if len(told) > 1 else told[0]
+    options["values"] = None if method == "affine" else values
+    options["correlation"] = epsilon if method == "correlation" else None
+    place = X, y, queries, near.neighbors, gaussian_weights(near.distances, epsilon)
+    derivative, fitted, errors = _estimate(place, options, dimension, return_errors)
+    told = [derivative] + [fitted] * return_values + [errors] * return_errors
+    return tuple(told) if len(told) > 1 else derivative
 
-# %% ../nbs/03_derivative_theorem.ipynb #719696d1
+# %% ../nbs/03_derivative_theorem.ipynb #09daf9c7
+def _estimate(place, options, dimension, with_errors):
+    "Derivative, fitted features and standard errors (or None) at a `place`, projected if asked."
+    points, _, queries, near, weights = place
+    fitted, slope = local_linear_fit(*place, **options)
+    derivative, errors = slope, None
+    if dimension is not None:
+        for extreme in (np.min(dimension), np.max(dimension)):
+            check_number("dimension", int(extreme), 1, points.shape[1], integer=True)
+        projectors = tangent_projectors(local_frames(points, queries, near, weights)[1], dimension)
+        derivative, options = slope @ projectors, {**options, "projectors": projectors}
+    if with_errors:
+        errors = standard_errors(*place, slope, **options)
+    return derivative, fitted, errors
+
+
 def _where(graph, features, queries, query_features, method):
     "Query points, their neighbourhood and their features (None where they are not known)."
     if queries is None:
