@@ -233,12 +233,12 @@ class _Estimate:
                 self.weights, self.error = candidate, error
         return estimates
 
-# %% ../nbs/05_idm_flow.ipynb #1ff518e3
+# %% ../nbs/05_idm_flow.ipynb #c5becf1e
 class _Kernel(_Estimate):
     "The kernel of a step of the flow, and what the step does to lengths; a mixin."
 
     def _connected_kernel(self, doublings=10):
-        "The kernel; its bandwidth is doubled while its weights above 0.01 leave large pieces apart."
+        "The kernel; its bandwidth doubles while its weights above 0.01 leave large pieces apart."
         sizes = np.bincount(pieces(self.graph)[1])
         whole = np.sum(sizes > 0.01 * len(self.graph.points))
         kernel = kernel_matrix(self.source, self.source, self.graph, self.epsilon)
@@ -424,7 +424,7 @@ def principal_axes(X, smallest=1e-12):
     keep = values > smallest * values.sum()
     return None if keep.all() and len(keep) == X.shape[1] else vectors[:, keep]
 
-# %% ../nbs/05_idm_flow.ipynb #bdd0c05d
+# %% ../nbs/05_idm_flow.ipynb #bc8aeff9
 class _Parameters:
     "The checks of the parameters of `IteratedDiffusionMap`; a mixin."
 
@@ -448,16 +448,20 @@ class _Parameters:
         for tau in [self.tau] if np.isscalar(self.tau) else self.tau:
             if not 0 < check_number("tau", tau, 0, 1) < 1:
                 raise ValueError(f"tau must lie between 0 and 1, got {self.tau!r}")
-        for name in ("n_components", "n_bandwidth_neighbors", "max_iterations"):
+        for name in ("n_components", "max_iterations"):
             check_number(name, getattr(self, name), 1, integer=True)
         check_number("time_factor", self.time_factor, 0, open_low=True)
         if self.n_iterations != "auto":
             check_number("n_iterations", self.n_iterations, 1, integer=True)
         if self.n_neighbors != "auto":
-            return check_number("n_neighbors", self.n_neighbors, 2, integer=True)
-        return min(200, max(10, n_points // 5), n_points - 1)
+            k = check_number("n_neighbors", self.n_neighbors, 2, integer=True)
+        else:
+            k = min(200, max(10, round(1.3 * n_points ** (2 / 3))), n_points - 1)
+        if self.n_bandwidth_neighbors != "auto":
+            check_number("n_bandwidth_neighbors", self.n_bandwidth_neighbors, 1, integer=True)
+        return k
 
-# %% ../nbs/05_idm_flow.ipynb #08919ebf
+# %% ../nbs/05_idm_flow.ipynb #0f683dbb
 class _Fitting(_Parameters):
     "The fit of `IteratedDiffusionMap`; a mixin."
 
@@ -485,12 +489,15 @@ class _Fitting(_Parameters):
         if len(labels) != len(X):
             raise ValueError(f"groups has {len(labels)} rows but X has {len(X)}: one a point")
         self.groups_ = np.unique(np.asarray(labels).ravel(), return_inverse=True)[1]
+        self.n_neighbors_, self.n_bandwidth_neighbors_ = k, self.n_bandwidth_neighbors
+        if self.n_bandwidth_neighbors == "auto":
+            self.n_bandwidth_neighbors_ = min(32, max(4, k // 4), k)
         self._run(X, features, k)
         self._fit_prediction(features)
         self._n_features_out = self.embedding_.shape[1]
         return self
 
-# %% ../nbs/05_idm_flow.ipynb #d71abf03
+# %% ../nbs/05_idm_flow.ipynb #6a8ae010
 class _Start(_Fitting):
     "What the loop of `IteratedDiffusionMap` starts from; a mixin."
 
@@ -513,7 +520,7 @@ class _Start(_Fitting):
         return FlowStep(
             float(taus[min(count, len(taus) - 1)]),
             self.metric,
-            self.n_bandwidth_neighbors,
+            self.n_bandwidth_neighbors_,
             self.n_components,
             self.time_factor,
             local=isinstance(self.regressor, str) and self.regressor != "kernel",
@@ -701,7 +708,7 @@ def plot_diagnostics(model):
     axes[3].set_ylim(0)
     return figure
 
-# %% ../nbs/05_idm_flow.ipynb #5a41deeb
+# %% ../nbs/05_idm_flow.ipynb #b137cdbb
 @storable
 class IteratedDiffusionMap(
     ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, _Prediction, Storage,
@@ -718,8 +725,10 @@ class IteratedDiffusionMap(
     regressor : "auto", "local", "kernel" or a scikit-learn regressor, default "auto"
         Estimate of the feature: local in every step, kernel on the data, both, or cross-fitted.
     metric : "feature", "derivative" or "paper", default "feature", see `step_metric`
-    n_neighbors : int or "auto", default "auto": 200, or a fifth of the points if they are few
-    n_bandwidth_neighbors : int, default 32, neighbours that set the bandwidth
+    n_neighbors : int or "auto", default "auto": 1.3 N^(2/3), between 10 and 200
+        Neighbours among which a step works; too many join components of level sets.
+    n_bandwidth_neighbors : int or "auto", default "auto": 32, or a quarter of those if less
+        Neighbours that set the bandwidth.
     n_components : int, default 64, eigenfunctions computed in a step (at most N - 1)
     time_factor : float, default 10, diffusion time of the embedding in units of the bandwidth
     feature_scale : float or "auto", default "auto", factor for `y`, see `feature_unit`
@@ -733,6 +742,7 @@ class IteratedDiffusionMap(
     embedding_ : (N, n) array, coordinates of the training points
     embeddings_ : list of arrays, the data and the coordinates after every iteration
     n_iterations_, steps_ : int and list of FlowStep, one an iteration
+    n_neighbors_, n_bandwidth_neighbors_ : int, the numbers that were used
     scale_ : float, factor that was applied to the feature in the metric
     estimates_ : list of (N, n) arrays, held-out estimates of the feature at the training points
     diagnostics_ : dict of arrays, what each step found and did, see `flow_diagnostics`
@@ -749,9 +759,9 @@ class IteratedDiffusionMap(
     """
 
     def __init__(self, n_iterations="auto", *, tau=0.95, regressor="auto", metric="feature",
-                 n_neighbors="auto", n_bandwidth_neighbors=32, n_components=64, time_factor=10.0,
-                 feature_scale="auto", prediction="stacked", max_iterations=10,
-                 random_state=None, verbose=False):  # fmt: skip
+                 n_neighbors="auto", n_bandwidth_neighbors="auto", n_components=64,
+                 time_factor=10.0, feature_scale="auto", prediction="stacked",
+                 max_iterations=10, random_state=None, verbose=False):  # fmt: skip
         self.n_iterations = n_iterations
         self.tau = tau
         self.regressor = regressor

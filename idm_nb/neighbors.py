@@ -139,7 +139,7 @@ class _Edges(_Search):
             going_on = going_on[inside[:, -1]]
         return np.vstack([*pairs, np.c_[np.arange(n), np.arange(n)]]).T
 
-# %% ../nbs/00c_neighbors.ipynb #e090b440
+# %% ../nbs/00c_neighbors.ipynb #bded6d40
 class _NewEdges(_Edges):
     "The edge rule towards new points; a mixin."
 
@@ -154,17 +154,24 @@ class _NewEdges(_Edges):
             )
             return np.r_[a[0], b[1]], np.r_[a[1], b[0]]
         if self.method == "brute":
-            pairs = []
-            for piece in chunks(len(queries), 24 * len(self)):
-                square = euclidean_distances(queries[piece], self.points, squared=True)
-                near = np.nonzero(square <= np.maximum(rim[piece, None], reach) ** 2)
-                pairs.append((near[0] + piece.start, near[1]))
-            return np.concatenate(pairs, axis=1)
-        index = self._search_approximately(queries, min(2 * self.n_neighbors + 1, len(self)))
-        rows, columns = np.repeat(np.arange(len(queries)), index.shape[1]), index.ravel()
+            rows, columns = self._candidates(queries, rim, reach)
+        else:
+            index = self._search_approximately(queries, min(2 * self.n_neighbors + 1, len(self)))
+            rows, columns = np.repeat(np.arange(len(queries)), index.shape[1]), index.ravel()
         length = np.sqrt(squared_lengths(queries, self.points, rows, columns))
         keep = length <= np.maximum(rim[rows], reach[columns])
         return rows[keep], columns[keep]
+
+    def _candidates(self, queries, rim, reach):
+        "Pairs of `_edges_to`, and those that the rounding of a matrix product lets pass for such."
+        size = max(np.sum(part**2, axis=1).max() for part in (queries, self.points))
+        pairs = []
+        for piece in chunks(len(queries), 24 * len(self)):
+            square = euclidean_distances(queries[piece], self.points, squared=True)
+            near = square <= np.maximum(rim[piece, None], reach) ** 2 + 1e-13 * size
+            rows, columns = np.nonzero(near)
+            pairs.append((rows + piece.start, columns))
+        return np.concatenate(pairs, axis=1)
 
 
 def _joined(lists):
@@ -200,7 +207,7 @@ class Neighborhood:
         "Row number of every edge, shape `(e,)`."
         return row_index(self.indptr)
 
-# %% ../nbs/00c_neighbors.ipynb #4292e1ee
+# %% ../nbs/00c_neighbors.ipynb #cc6ede31
 @storable
 class NeighborGraph(_NewEdges, Neighborhood):
     """Symmetric graph on points: `i ~ j` if `|x_i - x_j| <= max(r_i, r_j)`, self-edges included.
@@ -266,9 +273,12 @@ class NeighborGraph(_NewEdges, Neighborhood):
         edges are those of the graph.
         """
         queries = np.ascontiguousarray(queries, dtype=np.float64)
-        index, distance = self._search(queries, self.n_neighbors + 1)
-        pairs = self._edges_to(queries, distance[:, -1] * TIE, self.radii * TIE)
-        edges = _csr_structure(*pairs, (len(queries), len(self)))
+        k = self.n_neighbors + 1
+        lists = self._search(queries, min(k + 8, len(self)))  # more than k: rounding mixes them
+        index, distance = (part[:, :k].copy() for part in lists)
+        rows, columns = self._edges_to(queries, distance[:, -1] * TIE, self.radii * TIE)
+        rows = np.r_[rows, np.repeat(np.arange(len(queries)), k)]
+        edges = _csr_structure(rows, np.r_[columns, index.ravel()], (len(queries), len(self)))
         return Neighborhood(index, distance, *edges)
 
 # %% ../nbs/00c_neighbors.ipynb #5e7dac50

@@ -216,7 +216,7 @@ def loop_pairs(heights, arcs, nodes):
         forest[lower][number], forest[upper][number] = upper, lower
     return found
 
-# %% ../nbs/05c_branches.ipynb #f276a99b
+# %% ../nbs/05c_branches.ipynb #20bcc8bd
 class ArcGraph:
     """A graph with heights whose arcs can be joined and cut.
 
@@ -225,10 +225,12 @@ class ArcGraph:
     heights : (v,) array, by node
     arcs : dict, number of an arc -> (lower node, upper node)
     became : (A,) int array, the arc that each arc of the beginning is now part of
+    lost : (A,) bool array, whether it came there because it was too short to stay
     """
 
     def __init__(self, heights, arcs):
         self.heights, self.became = np.array(heights, dtype=float), np.arange(len(arcs))
+        self.lost = np.zeros(len(arcs), dtype=bool)
         self.arcs = {a: (int(lower), int(upper)) for a, (lower, upper) in enumerate(arcs)}
         self._look()
 
@@ -246,6 +248,7 @@ class ArcGraph:
         "Remove arc `a`; the longest of the others inherits its points."
         heir = max((other for other in others if other != a), key=self.length)
         del self.arcs[a]
+        self.lost |= self.became == a
         self.became[self.became == a] = heir
 
     def straighten(self):
@@ -258,7 +261,7 @@ class ArcGraph:
                 self.became[self.became == a] = b
                 self._look()
 
-# %% ../nbs/05c_branches.ipynb #d8e796a1
+# %% ../nbs/05c_branches.ipynb #9be479f6
 class PrunedGraph(ArcGraph):
     "An `ArcGraph` that can be simplified."
 
@@ -292,41 +295,46 @@ class PrunedGraph(ArcGraph):
         while True:
             self.straighten()
             leaf = min(self._leaves(), default=(np.inf, None, None), key=lambda leaf: leaf[0])
-            short = [(self.length(a), a) for a in self.arcs if len(self._touching(a)) > 1]
+            short = [a for a in self.arcs if self.length(a) < resolution]
+            short = [(abs(self.length(a)), a) for a in short if len(self._touching(a)) > 1]
             short = min(short, default=(np.inf, None))
             if leaf[0] < threshold and leaf[0] <= short[0]:
                 self._absorb(leaf[1], leaf[2])
-            elif short[0] < resolution:
+            elif short[1] is not None:
                 self._contract(short[1])
             else:
                 return self
             self._look()
 
-# %% ../nbs/05c_branches.ipynb #2903ac51
-def height_resolution(pairs, lengths, heights):
+# %% ../nbs/05c_branches.ipynb #7ce87eaa
+def height_resolution(points, heights, pairs, lengths):
     """Length of the longest edges in units of the height.
 
     Parameters
     ----------
-    pairs : (e, 2) int array, lengths : (e,) array, as from `embedding_graph`
+    points : (N, m) array
     heights : (N,) array
+    pairs : (e, 2) int array, lengths : (e,) array, as from `embedding_graph`
 
     Returns
     -------
     resolution : float, the length that one edge in a thousand exceeds
     unit : float, length in the embedding for one unit of height
     """
-    change = np.abs(heights[pairs[:, 0]] - heights[pairs[:, 1]])
-    unit = (lengths @ change) / max(change @ change, 1e-300)
+    near = sparse_graph(pairs, len(points)).astype(float) + sp.eye_array(len(points))
+    means = near @ np.c_[heights, points] / np.asarray(near.sum(axis=1)).reshape(-1, 1)
+    steps = means[pairs[:, 0]] - means[pairs[:, 1]]
+    change, moved = np.abs(steps[:, 0]), np.linalg.norm(steps[:, 1:], axis=1)
+    unit = (moved @ change) / max(change @ change, 1e-300)
     return float(np.quantile(lengths, 0.999) / unit), float(unit)
 
-# %% ../nbs/05c_branches.ipynb #2a7e94aa
+# %% ../nbs/05c_branches.ipynb #fe3e8dcd
 class _Reading:
     "How a `ReebGraph` is read off; a mixin."
 
     def _read(self, points, heights, threshold, n_nearest):
         pairs, lengths = embedding_graph(points, n_nearest)
-        self.resolution, unit = height_resolution(pairs, lengths, heights)
+        self.resolution, unit = height_resolution(points, heights, pairs, lengths)
         self.threshold = 6 * self.resolution
         if threshold != "auto":
             self.threshold = threshold * float(np.ptp(heights))
@@ -348,8 +356,8 @@ class _Reading:
         )
         new = self._number(graph)
         self.membership = np.empty(len(points), dtype=int)
-        branch = new[graph.became[arc]]
-        self.membership[inside] = self._assign(heights[inside], slabs, branch)
+        branch, lost = new[graph.became[arc]], graph.lost[arc]
+        self.membership[inside] = self._assign(heights[inside], slabs, branch, lost)
         if not inside.all():
             close = nearest(points[inside], points[~inside], 1)[0][:, 0]
             self.membership[~inside] = self.membership[inside][close]
@@ -359,7 +367,7 @@ class _Reading:
         at, arcs, arc = arcs_of_slabs(slabs, heights)
         return PrunedGraph(at, arcs).simplify(threshold, 2 * self.resolution), slabs, arc
 
-# %% ../nbs/05c_branches.ipynb #c6934e24
+# %% ../nbs/05c_branches.ipynb #7e4e0a73
 class _Numbering(_Reading):
     "Numbers nodes and branches by height, and assigns points to branches; a mixin."
 
@@ -374,13 +382,14 @@ class _Numbering(_Reading):
         new[names] = np.arange(len(names))
         return new
 
-    def _assign(self, heights, slabs, branch):
+    def _assign(self, heights, slabs, branch, lost):
         "Branch `(N,)` of each point, from the branch of each entry of the slabs."
         low, high = self.ranges[branch].T
         h = heights[slabs.point]
         outside = np.maximum(0, np.maximum(low - h, h - high))
+        far = outside > 2 * self.resolution
         off_centre = np.abs(h - slabs.bottoms[slabs.slab] - slabs.width / 2)
-        order = np.lexsort((off_centre, outside, slabs.point))
+        order = np.lexsort((off_centre, outside, lost, far, slabs.point))
         first = np.r_[True, np.diff(slabs.point[order]) > 0]
         return branch[order][first]
 

@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.optimize import linear_sum_assignment
 
 import idm_nb
 from idm_nb import IteratedDiffusionMap, ReebGraph, feature_example, reeb_graph
@@ -52,24 +51,27 @@ def test_ring_of_coinciding_points_is_closed():
     assert (graph.n_pieces, graph.n_loops) == (1, 1)
 
 
-def test_order_shift_scale_and_reflection_do_not_matter():
-    points = ring(600, seed=1) + 0.02 * np.random.default_rng(1).normal(size=(600, 2))
+@pytest.mark.parametrize("seed", range(1, 7))
+@pytest.mark.parametrize("noise", [0.02, 0.05])
+def test_order_shift_scale_and_reflection_do_not_matter(seed, noise):
+    rng = np.random.default_rng(seed)
+    points = ring(600, seed=seed) + noise * rng.normal(size=(600, 2))
     first = ReebGraph(points, points[:, 0])
-    order = np.random.default_rng(2).permutation(600)
+    assert (first.n_pieces, first.n_loops, first.n_ends) == (1, 1, 0)
+    order = rng.permutation(600)
     again = ReebGraph(points[order], points[order, 0])
-    assert np.allclose(first.nodes, again.nodes)
     other = ReebGraph(7 * points + 3, 100 * points[:, 0] - 4)
-    assert np.allclose(other.nodes, 100 * first.nodes - 4)
-    for a, b in ((first.membership[order], again), (first.membership, other)):
-        # equal up to names, but for points near a node, where the two arcs are one within the resolution
-        table = np.zeros((len(first.branches), len(b.branches)))
-        np.add.at(table, (a, b.membership), 1)
-        rows, columns = linear_sum_assignment(-table)
-        assert table[rows, columns].sum() > 0.75 * 600
     down = ReebGraph(points, -points[:, 0])  # slabs do not start at the same heights
-    assert (down.n_pieces, down.n_loops) == (first.n_pieces, first.n_loops)
-    ends = [down.nodes.min(), down.nodes.max()]
-    assert np.allclose([-ends[1], -ends[0]], [first.nodes.min(), first.nodes.max()], atol=0.1)
+    assert np.allclose(first.nodes, again.nodes)
+    assert np.allclose(other.nodes, 100 * first.nodes - 4)
+    assert np.allclose(np.sort(-down.nodes), first.nodes, atol=first.resolution)
+    # branches are equal up to names, but for points so near to a node that two nodes would be one
+    clear = np.abs(points[:, [0]] - first.nodes).min(axis=1) > 2 * first.resolution
+    side = points[:, 1] > 0
+    back = again.membership[np.argsort(order)]
+    for found in (first.membership, back, other.membership, down.membership):
+        right = np.mean((found == side)[clear])
+        assert max(right, 1 - right) > 0.98  # all but strays
 
 
 def test_pairs_of_random_trees_and_loops():
