@@ -236,7 +236,7 @@ class Spectrum:
         positive = np.maximum(self.markov_eigenvalues, FLOOR)
         self.laplacian_eigenvalues = 2 / operator.epsilon * np.minimum(np.log(positive), 0.0)
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #4de5374c
+# %% ../nbs/01_diffusion_map_isometry.ipynb #6abbbe14
 def extend(operator, kernel_rows, functions, eigenvalues=None):
     """Nystrom extension of functions on the training points to new points.
 
@@ -250,9 +250,20 @@ def extend(operator, kernel_rows, functions, eigenvalues=None):
     Returns
     -------
     (n, k) array; columns whose eigenvalue is not positive are zero
+
+    Raises
+    ------
+    ValueError
+        If a row of the kernel is zero: nothing relates that point to the training points.
     """
     weights = kernel_rows @ sp.diags_array(operator.degrees**-operator.alpha)
-    smoothed = (weights @ functions) / np.asarray(weights.sum(axis=1)).reshape(-1, 1)
+    total = np.asarray(weights.sum(axis=1)).reshape(-1, 1)
+    if not np.all(total > 0):
+        raise ValueError(
+            f"no weight relates row {np.argmin(total > 0)} of the new points to a training point: "
+            "every row of a kernel, or of sparse distances, needs an entry above zero"
+        )
+    smoothed = (weights @ functions) / total
     if eigenvalues is None:
         return smoothed
     safe = np.where(eigenvalues > FLOOR, eigenvalues, np.inf)
@@ -430,7 +441,7 @@ class Storage:
             raise ValueError(f"{path} holds a {type(model).__name__}, not a {cls.__name__}")
         return model
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #3b5d5e8d
+# %% ../nbs/01_diffusion_map_isometry.ipynb #2e512782
 def distance_kernel(distances, epsilon, *, rows_of_new_points=False):
     "Gaussian kernel `(n, N)`, CSR, of a dense or sparse matrix of distances."
     if sp.issparse(distances):
@@ -440,9 +451,9 @@ def distance_kernel(distances, epsilon, *, rows_of_new_points=False):
             lengths.setdiag(0)
         square = lengths.data**2
         if rows_of_new_points:
-            square = (
-                square - np.minimum.reduceat(square, lengths.indptr[:-1])[row_index(lengths.indptr)]
-            )
+            rows, shortest = row_index(lengths.indptr), np.full(lengths.shape[0], np.inf)
+            np.minimum.at(shortest, rows, square)
+            square = square - shortest[rows]
         weights = np.exp(-square / (2 * epsilon))
         return sp.csr_matrix((weights, lengths.indices, lengths.indptr), shape=lengths.shape)
     square = np.asarray(distances, dtype=float) ** 2

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['LENGTHS', 'NOISES', 'left_out', 'rbf', 'dense_fit', 'landmark_fit', 'mean_outer_product', 'half_power', 'trimmed_rms',
-           'search_length_and_noise', 'KernelRegression', 'CrossFitted', 'stacking_weights', 'combine']
+           'search_length_and_noise', 'clearly_smaller', 'KernelRegression', 'CrossFitted', 'stacking_weights',
+           'combine']
 
 # %% ../nbs/04b_feature_estimates.ipynb #db8cfd17
 import numpy as np
@@ -94,7 +95,7 @@ def half_power(G, smallest=1e-12):
     keep = values > smallest * values[-1]
     return vectors[:, keep] * np.sqrt(values[keep] / values[-1])
 
-# %% ../nbs/04b_feature_estimates.ipynb #9640553f
+# %% ../nbs/04b_feature_estimates.ipynb #2bab8cd1
 LENGTHS = 2.0 ** np.arange(-3, 3, 0.5)  # in units of the median distance
 NOISES = 10.0 ** np.arange(-8, 1)
 
@@ -106,35 +107,44 @@ def trimmed_rms(residuals, share=0.95):
 
 
 def search_length_and_noise(points, features):
-    "The smallest leave-one-out error on a grid, its length and noise, the coefficients."
+    "Length, noise, coefficients and residuals of the smallest leave-one-out error on a grid."
     square = euclidean_distances(points, squared=True)
     unit = float(np.sqrt(np.median(square[square > 0]))) if square.any() else 1.0
-    best = (np.inf, unit, 1.0, np.zeros_like(features))
+    least, best = np.inf, (unit, 1.0, np.zeros_like(features), features)
     for length in LENGTHS * unit:
         values, vectors = eigh(np.exp(-square / (2 * length**2)))
         projected = vectors.T @ features
         for noise in NOISES:
             weight = 1 / (np.maximum(values, 0) + noise)
             alpha, diagonal = vectors @ (weight[:, None] * projected), vectors**2 @ weight
-            error = trimmed_rms(alpha / diagonal[:, None])
-            if error < best[0]:
-                best = (error, float(length), float(noise), alpha)
+            residuals = alpha / diagonal[:, None]
+            error = trimmed_rms(residuals)
+            if error < least:
+                least, best = error, (float(length), float(noise), alpha, residuals)
     return best
 
-# %% ../nbs/04b_feature_estimates.ipynb #c22cace8
+
+def clearly_smaller(residuals, others):
+    "Is their error smaller by a tenth, or by two standard errors of the difference of squares?"
+    gain = np.sum(others**2, axis=1) - np.sum(residuals**2, axis=1)
+    by_a_tenth = trimmed_rms(residuals) < 0.9 * trimmed_rms(others)
+    return bool(by_a_tenth or gain.mean() > 2 * gain.std() / np.sqrt(len(gain)))
+
+# %% ../nbs/04b_feature_estimates.ipynb #8184839d
 class _Search:
     "The choice of stretch, length and noise in `KernelRegression`; a mixin."
 
     def _learn_stretch(self, points, features):
-        "Rounds of search and stretch on a few points, as long as the error falls by a tenth."
-        stretch = np.eye(points.shape[1])
-        best = np.inf
+        "Rounds of search and stretch on a few points, until two in a row bring nothing."
+        stretch, best, idle = np.eye(points.shape[1]), None, 0
         for _ in range(self.n_rounds + 1):
             near = points @ stretch
-            error, length, noise, alpha = search_length_and_noise(near, features)
-            if error > 0.9 * best:
+            length, noise, alpha, residuals = search_length_and_noise(near, features)
+            idle += 1
+            if best is None or clearly_smaller(residuals, best):
+                self.stretch_, found, best, idle = stretch, (length, noise), residuals, 0
+            if idle == 2:
                 break
-            best, self.stretch_, found = error, stretch, (length, noise)
             stretch = stretch @ half_power(mean_outer_product(near, near, alpha, length))
         return found
 

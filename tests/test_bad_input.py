@@ -4,11 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from idm_nb import DiffusionMap, IteratedDiffusionMap, estimate_derivative, feature_example, load
 from idm_nb import dimension_curves, singular_value_scaling, tangent_spaces, tune_local_bandwidth
 from idm_nb import NonlinearICA, covariances_from_balls, covariances_from_bursts, drift_from_bursts
-from idm_nb import singular_value_scaling, tune_local_bandwidth
 
 X, Y, _ = feature_example("annulus radius", 300, random_state=0)
 Y = Y[:, 0]
@@ -254,3 +254,15 @@ def test_hidden_pieces_are_reported_with_a_remedy():
     with pytest.warns(UserWarning, match="falls into 2 pieces .*Pass a larger epsilon than"):
         model = NonlinearICA(random_state=0).fit(apart, covariances=np.vstack([EYES, EYES]))
     assert model.n_pieces_ == 2 and np.isfinite(model.embedding_).all()
+
+
+def test_new_rows_that_nothing_relates_to_the_training_points():
+    points = np.random.default_rng(0).normal(size=(60, 2))
+    distances = np.linalg.norm(points[:, None] - points, axis=2)
+    rows = sp.csr_matrix(distances[:3] * [[1], [0], [1]])
+    model = DiffusionMap(3, metric="precomputed", epsilon=0.3).fit(distances)
+    with pytest.raises(ValueError, match="no weight relates row 1 of the new points"):
+        model.transform(rows)
+    model = DiffusionMap(3, metric="kernel", epsilon=0.3).fit(np.exp(-(distances**2) / 0.6))
+    with pytest.raises(ValueError, match="no weight relates row 0 of the new points"):
+        model.transform(np.zeros((2, 60)))
