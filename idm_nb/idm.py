@@ -617,7 +617,7 @@ class _Moving(TransformerMixin, _Flow):
         "`fit`, and the embedding of the training points."
         return self.fit(X, y, groups).embedding_
 
-# %% ../nbs/05_idm_flow.ipynb #1eebd228
+# %% ../nbs/05_idm_flow.ipynb #146e759c
 class _Prediction(_Moving):
     "Prediction of the feature from the embedding; a mixin."
 
@@ -648,9 +648,13 @@ class _Prediction(_Moving):
         found = self._predict_from(embeddings, estimates)
         if not return_std:
             return found
-        near = self.last_look_.graph.query(embeddings[-1]).neighbors[:, :32]
-        spread = np.sqrt(np.mean(self.residuals_[near] ** 2, axis=1))
+        spread = self._errors_at(embeddings[-1])
         return found, spread[:, 0] if self._one_feature else spread
+
+    def _errors_at(self, points):
+        "Standard errors `(q, n)` of predictions at points of the embedding."
+        near = self.last_look_.graph.query(points).neighbors[:, :32]
+        return np.sqrt(np.mean(self.residuals_[near] ** 2, axis=1))
 
     def _predict_from(self, embeddings, estimates):
         found = self.linear_map_[0] + embeddings[-1] @ self.linear_map_[1:]

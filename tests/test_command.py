@@ -31,7 +31,9 @@ def test_fit_and_transform(ring, tmp_path, capsys):
     assert summary["rows"] == 500 and summary["held_out"]["rows"] == 100
     assert summary["held_out"]["r2"] > 0.98
     rows = (out / "predictions.csv").read_text().splitlines()
-    assert rows[0] == "row,part,radius,predicted radius" and len(rows) == 501
+    assert rows[0] == "row,part,radius,predicted radius,standard error of radius" and len(rows) == 501
+    truth, guess, error = np.loadtxt(rows[1:], delimiter=",", usecols=(2, 3, 4)).T
+    assert np.sqrt(np.mean((guess - truth) ** 2)) == pytest.approx(np.sqrt(np.mean(error**2)), rel=0.5)
     page = (out / "report.html").read_text()
     assert page.count("data:image/png") == 5 and "http" not in page
     assert f"{summary['held_out']['r2']:.4f}" in capsys.readouterr().out
@@ -71,9 +73,17 @@ def test_feature_from_a_second_file_and_angle(tmp_path):
     out = tmp_path / "out"
     arguments = ("--feature-file", tmp_path / "angle.csv", "--angle", "degrees", "--scale", "none")
     assert fit(tmp_path / "X.npy", *arguments, "--out", out) == 0
-    table = np.loadtxt(out / "predictions.csv", delimiter=",", skiprows=1, usecols=(2, 3))
+    table = np.loadtxt(out / "predictions.csv", delimiter=",", skiprows=1, usecols=(2, 3, 4))
     gap = (table[:, 0] - table[:, 1] + 180) % 360 - 180
     assert np.abs(gap).max() < 10
+    assert 0.8 < np.mean(np.abs(gap) < 2 * table[:, 2])  # the errors are in degrees, too
+
+
+@pytest.mark.parametrize("regressor", ["local", "kernel"])
+def test_regressor(regressor, ring, tmp_path):
+    assert fit(ring, "--feature", "radius", "--out", tmp_path, "--regressor", regressor) == 0
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["parameters"]["regressor"] == regressor and summary["held_out"]["r2"] > 0.98
 
 
 def test_groups_and_ignored_columns(tmp_path):

@@ -19,8 +19,8 @@ def ring(n=400, seed=None):
 
 @pytest.fixture(scope="module")
 def torus():
-    X, y, _ = feature_example("torus x", 2000, random_state=0)
-    model = IteratedDiffusionMap(random_state=0).fit(X[:1600], y[:1600, 0])
+    X, y, _ = feature_example("torus x", 1400, random_state=0)
+    model = IteratedDiffusionMap(random_state=0).fit(X[:1000], y[:1000, 0])
     return X, model, reeb_graph(model)
 
 
@@ -114,16 +114,16 @@ def test_relative_neighbours_contain_the_shortest_spanning_tree():
 def test_torus_new_points_and_files(torus, tmp_path):
     X, model, graph = torus
     assert (graph.n_pieces, graph.n_loops, graph.n_ends) == (1, 1, 2)
-    assert np.array_equal(graph.assign(X[:1600]), graph.membership)
-    new = graph.assign(X[1600:])
-    inner = np.abs(X[1600:, 0]) < 0.7  # away from the forks the two sides have their own branches
-    first = new[inner & (X[1600:, 1] > 0)]
-    second = new[inner & (X[1600:, 1] < 0)]
+    assert np.array_equal(graph.assign(X[:1000]), graph.membership)
+    new = graph.assign(X[1000:])
+    inner = np.abs(X[1000:, 0]) < 0.7  # away from the forks the two sides have their own branches
+    first = new[inner & (X[1000:, 1] > 0)]
+    second = new[inner & (X[1000:, 1] < 0)]
     assert np.unique(first).size == np.unique(second).size == 1 and first[0] != second[0]
     graph.save(tmp_path / "g.npz")
     for again in (idm_nb.load(tmp_path / "g.npz"), ReebGraph.load(tmp_path / "g.npz"),
                   pickle.loads(pickle.dumps(graph))):  # fmt: skip
-        assert np.array_equal(again.assign(X[1600:]), new) and again.pairs == graph.pairs
+        assert np.array_equal(again.assign(X[1000:]), new) and again.pairs == graph.pairs
         assert np.array_equal(again.nodes, graph.nodes) and repr(again) == repr(graph)
 
 
