@@ -526,7 +526,7 @@ class _Start(_Fitting):
             local=isinstance(self.regressor, str) and self.regressor != "kernel",
         )
 
-# %% ../nbs/05_idm_flow.ipynb #f89bb2f1
+# %% ../nbs/05_idm_flow.ipynb #718b591e
 class _Flow(_Start):
     "The loop of `IteratedDiffusionMap`; a mixin."
 
@@ -563,10 +563,10 @@ class _Flow(_Start):
         "The stopping rule: fibres had collapsed before the last step, and it brought nothing."
         if self.n_iterations != "auto" or count < 2 or self.steps_[-1].fibre_share >= 0.25:
             return False
-        before, floor = self.steps_[-1], 0.02
+        before = self.steps_[-1]
         nearer = now.feature_spread < 0.95 * before.feature_spread
-        narrower = before.fibre_share > floor and now.fibre_share < 0.8 * before.fibre_share
-        wrinkled = now.fibre_share > 1.4 * max(before.fibre_share, floor)
+        narrower = before.fibre_share > 0.05 and now.fibre_share < 0.8 * before.fibre_share
+        wrinkled = now.fibre_share > 1.4 * max(before.fibre_share, 0.02)
         return wrinkled or not (nearer or narrower)
 
 # %% ../nbs/05_idm_flow.ipynb #ddb46f8d

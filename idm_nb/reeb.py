@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['relative_neighbors', 'sparse_graph', 'embedding_graph', 'Slabs', 'groups_of', 'arcs_of_slabs', 'persistence_pairs',
-           'loop_pairs', 'ArcGraph', 'PrunedGraph', 'height_resolution', 'columns_of', 'check_heights', 'ReebGraph',
-           'reeb_graph']
+           'loop_pairs', 'ArcGraph', 'PrunedGraph', 'bridged', 'height_resolution', 'columns_of', 'check_heights',
+           'ReebGraph', 'reeb_graph']
 
 # %% ../nbs/05c_branches.ipynb #8aa876e2
 import warnings
@@ -306,6 +306,31 @@ class PrunedGraph(ArcGraph):
                 return self
             self._look()
 
+# %% ../nbs/05c_branches.ipynb #222af900
+def bridged(pairs, lengths, rise, short, longest, n):
+    """Which edges to keep: short or steep ones, and of the others those that join pieces.
+
+    Parameters
+    ----------
+    pairs : (e, 2) int array
+    lengths, rise : (e,) arrays, lengths of edges and changes of the height in the same unit
+    short, longest : float, edges up to `short` are kept, those above `longest` never
+    n : int, number of points
+
+    Returns
+    -------
+    (e,) bool array
+    """
+    keep = (lengths <= longest) & ((lengths <= short) | (rise > lengths / 2))
+    piece = groups_of(pairs[keep], n)
+    rest = np.flatnonzero(~keep & (lengths <= longest) & (np.diff(piece[pairs])[:, 0] != 0))
+    for edge in rest[np.argsort(lengths[rest], kind="stable")]:
+        a, b = piece[pairs[edge]]
+        if a != b:
+            keep[edge] = True
+            piece[piece == b] = a
+    return keep
+
 # %% ../nbs/05c_branches.ipynb #7ce87eaa
 def height_resolution(points, heights, pairs, lengths):
     """Length of the longest edges in units of the height.
@@ -328,7 +353,7 @@ def height_resolution(points, heights, pairs, lengths):
     unit = (moved @ change) / max(change @ change, 1e-300)
     return float(np.quantile(lengths, 0.999) / unit), float(unit)
 
-# %% ../nbs/05c_branches.ipynb #fe3e8dcd
+# %% ../nbs/05c_branches.ipynb #6f892855
 class _Reading:
     "How a `ReebGraph` is read off; a mixin."
 
@@ -338,7 +363,9 @@ class _Reading:
         self.threshold = 6 * self.resolution
         if threshold != "auto":
             self.threshold = threshold * float(np.ptp(heights))
-        pairs = pairs[lengths <= unit * self.threshold]
+        short, longest = 3 * unit * self.resolution, unit * self.threshold
+        rise = unit * np.abs(heights[pairs[:, 0]] - heights[pairs[:, 1]])
+        pairs = pairs[bridged(pairs, lengths, rise, short, longest, len(points))]
         piece = groups_of(pairs, len(points))
         inside = np.bincount(piece)[piece] > n_nearest
         if not inside.any():
@@ -393,7 +420,7 @@ class _Numbering(_Reading):
         first = np.r_[True, np.diff(slabs.point[order]) > 0]
         return branch[order][first]
 
-# %% ../nbs/05c_branches.ipynb #0a0c306f
+# %% ../nbs/05c_branches.ipynb #1c00ab7a
 class _Forks(_Numbering):
     "Moves forks to where their branches meet in the data; a mixin."
 
@@ -408,21 +435,24 @@ class _Forks(_Numbering):
         self.nodes, self.branches = self.nodes[order], np.argsort(order)[self.branches]
 
     def _follow(self, v, arms, trunk, sign, near):
-        "Go from node `v` along its trunk until the arms meet; `sign` is 1 if the arms go up."
+        "Go down past node `v` until the arms meet; `sign` is 1 if the arms go up."
         h, at = sign * self.heights, sign * self.nodes[v]
-        reach = min(self.threshold, np.ptp(self.ranges[trunk]) / 2)
-        arm = np.isin(self.membership, arms) & (h < at + self.threshold)
-        label = np.where(arm, self.membership, -1)
-        rows = np.flatnonzero((self.membership == trunk) & (h > at - reach))
+        lengths = np.ptp(self.ranges[np.r_[arms, trunk]], axis=1)
+        reach, own = min(self.threshold, lengths.min() / 2), np.isin(self.membership, arms)
+        seeds = own & (h > at + reach) & (h < at + reach + self.threshold)
+        label = np.where(seeds, self.membership, -1)
+        rows = np.flatnonzero((own | (self.membership == trunk)) & (np.abs(h - at) <= reach))
         rows = rows[np.argsort(-h[rows], kind="stable")]
         for i in rows:
             found = np.unique(label[near.indices[near.indptr[i] : near.indptr[i + 1]]])
             found = found[found >= 0]
             if len(found) > 1:
-                passed = rows[(h[rows] > h[i]) & (label[rows] >= 0)]
-                self.nodes[v], self.membership[passed] = sign * h[i], label[passed]
+                above = rows[(h[rows] > h[i]) & (label[rows] >= 0)]
+                self.membership[above] = label[above]
+                self.membership[rows[h[rows] <= h[i]]] = trunk
+                self.nodes[v] = sign * h[i]
                 return
-            label[i] = found[0] if len(found) else -1
+            label[i] = found[0] if len(found) else self.membership[i] if own[i] else -1
 
 # %% ../nbs/05c_branches.ipynb #f845a45d
 def columns_of(branches, ranges, piece):
