@@ -526,7 +526,7 @@ class _Start(_Fitting):
             local=isinstance(self.regressor, str) and self.regressor != "kernel",
         )
 
-# %% ../nbs/05_idm_flow.ipynb #718b591e
+# %% ../nbs/05_idm_flow.ipynb #29f50d4b
 class _Flow(_Start):
     "The loop of `IteratedDiffusionMap`; a mixin."
 
@@ -564,7 +564,7 @@ class _Flow(_Start):
         if self.n_iterations != "auto" or count < 2 or self.steps_[-1].fibre_share >= 0.25:
             return False
         before = self.steps_[-1]
-        nearer = now.feature_spread < 0.95 * before.feature_spread
+        nearer = now.feature_spread < 0.97 * before.feature_spread
         narrower = before.fibre_share > 0.05 and now.fibre_share < 0.8 * before.fibre_share
         wrinkled = now.fibre_share > 1.4 * max(before.fibre_share, 0.02)
         return wrinkled or not (nearer or narrower)

@@ -15,13 +15,14 @@ import idm_nb
 from idm_nb import ConformalMap, DiffeomorphismMap, DiffusionMap, IteratedDiffusionMap, NonlinearICA
 from idm_nb import covariances_from_bursts, feature_example, neighbor_recall, rotated_digits
 
-# least recall among the 100 nearest on 2500 + 500 random points, with default arguments
+# least recall among the 100 nearest on 2500 + 500 random points, with default arguments: the marks of chapter 5b
+# for 3000 points, less 0.01
 MARKS = {
-    "annulus radius": 0.42,
-    "annulus angle": 0.85,
-    "torus theta": 0.70,
-    "torus phi": 0.85,
-    "sphere x": 0.60,
+    "annulus radius": 0.94,
+    "annulus angle": 0.95,
+    "torus theta": 0.94,
+    "torus phi": 0.95,
+    "sphere x": 0.95,
 }
 
 
@@ -50,7 +51,7 @@ def test_recall_prediction_and_extension(name):
     X, y, _ = feature_example(name, 3000, random_state=1)
     model = IteratedDiffusionMap(random_state=0).fit(X[:2500], y[:2500])
     assert neighbor_recall(model.embedding_, y[:2500], model.transform(X[2500:]), y[2500:]) >= MARKS[name]
-    assert model.score(X[2500:], y[2500:]) >= 0.97
+    assert model.score(X[2500:], y[2500:]) >= 0.999
     scale = np.abs(model.embedding_).max()
     assert np.abs(model.transform(X[:2500]) - model.embedding_).max() < 1e-8 * scale
 
@@ -215,6 +216,21 @@ def test_foreign_regressor_is_cloned_and_cannot_be_saved(tmp_path):
     assert not hasattr(regressor, "n_features_in_")
     with pytest.raises(TypeError, match="cannot be saved without pickle"):
         model.save(tmp_path / "model.npz")
+
+
+@pytest.mark.parametrize("n, k, near", [(20, 10, 4), (300, 58, 14), (2500, 200, 32)])
+def test_default_number_of_neighbours_grows_like_two_thirds(n, k, near):
+    X, y, _ = feature_example("annulus radius", n, random_state=0)
+    model = IteratedDiffusionMap(1, regressor="local").fit(X, y)
+    assert (model.n_neighbors_, model.n_bandwidth_neighbors_) == (k, near)
+
+
+def test_collapsed_points_far_from_the_origin_get_finite_coordinates():
+    # with so few neighbours the last embeddings consist of clumps narrower than the rounding of their squares
+    X, y, _ = feature_example("torus x", 900, random_state=0)
+    model = IteratedDiffusionMap(8, n_neighbors=12, regressor="kernel", random_state=0)
+    model.fit(X[:700], y[:700])
+    assert all(np.isfinite(Z).all() for Z in model.transform_all(X[700:]))
 
 
 def test_schedule_of_tau():
