@@ -526,7 +526,7 @@ class _Start(_Fitting):
             local=isinstance(self.regressor, str) and self.regressor != "kernel",
         )
 
-# %% ../nbs/05_idm_flow.ipynb #29f50d4b
+# %% ../nbs/05_idm_flow.ipynb #2d36f85e
 class _Flow(_Start):
     "The loop of `IteratedDiffusionMap`; a mixin."
 
@@ -564,10 +564,11 @@ class _Flow(_Start):
         if self.n_iterations != "auto" or count < 2 or self.steps_[-1].fibre_share >= 0.25:
             return False
         before = self.steps_[-1]
-        nearer = now.feature_spread < 0.97 * before.feature_spread
-        narrower = before.fibre_share > 0.05 and now.fibre_share < 0.8 * before.fibre_share
+        gain = 1 - now.feature_spread / max(before.feature_spread, 1e-300)
+        narrower = now.fibre_share < 0.8 * before.fibre_share
+        narrower = narrower and (before.fibre_share > 0.05 or gain > 0.03)
         wrinkled = now.fibre_share > 1.4 * max(before.fibre_share, 0.02)
-        return wrinkled or not (nearer or narrower)
+        return wrinkled or not (gain > 0.05 or narrower)
 
 # %% ../nbs/05_idm_flow.ipynb #ddb46f8d
 @storable
