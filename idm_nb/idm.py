@@ -713,7 +713,7 @@ def plot_diagnostics(model):
     axes[3].set_ylim(0)
     return figure
 
-# %% ../nbs/05_idm_flow.ipynb #b137cdbb
+# %% ../nbs/05_idm_flow.ipynb #6cadcc04
 @storable
 class IteratedDiffusionMap(
     ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, _Prediction, Storage,
@@ -730,10 +730,8 @@ class IteratedDiffusionMap(
     regressor : "auto", "local", "kernel" or a scikit-learn regressor, default "auto"
         Estimate of the feature: local in every step, kernel on the data, both, or cross-fitted.
     metric : "feature", "derivative" or "paper", default "feature", see `step_metric`
-    n_neighbors : int or "auto", default "auto": 1.3 N^(2/3), between 10 and 200
-        Neighbours among which a step works; too many join components of level sets.
-    n_bandwidth_neighbors : int or "auto", default "auto": 32, or a quarter of those if less
-        Neighbours that set the bandwidth.
+    n_neighbors : int or "auto", default "auto", 1.3 N^(2/3) between 10 and 200, candidates
+    n_bandwidth_neighbors : int or "auto", default "auto", 32 or a quarter of those, for epsilon
     n_components : int, default 64, eigenfunctions computed in a step (at most N - 1)
     time_factor : float, default 10, diffusion time of the embedding in units of the bandwidth
     feature_scale : float or "auto", default "auto", factor for `y`, see `feature_unit`
@@ -747,7 +745,6 @@ class IteratedDiffusionMap(
     embedding_ : (N, n) array, coordinates of the training points
     embeddings_ : list of arrays, the data and the coordinates after every iteration
     n_iterations_, steps_ : int and list of FlowStep, one an iteration
-    n_neighbors_, n_bandwidth_neighbors_ : int, the numbers that were used
     scale_ : float, factor that was applied to the feature in the metric
     estimates_ : list of (N, n) arrays, held-out estimates of the feature at the training points
     diagnostics_ : dict of arrays, what each step found and did, see `flow_diagnostics`

@@ -139,7 +139,7 @@ class _Edges(_Search):
             going_on = going_on[inside[:, -1]]
         return np.vstack([*pairs, np.c_[np.arange(n), np.arange(n)]]).T
 
-# %% ../nbs/00c_neighbors.ipynb #bded6d40
+# %% ../nbs/00c_neighbors.ipynb #04cf9fda
 class _NewEdges(_Edges):
     "The edge rule towards new points; a mixin."
 
@@ -161,6 +161,15 @@ class _NewEdges(_Edges):
         length = np.sqrt(squared_lengths(queries, self.points, rows, columns))
         keep = length <= np.maximum(rim[rows], reach[columns])
         return rows[keep], columns[keep]
+
+    def _neighborhood(self, queries):
+        k = self.n_neighbors + 1
+        lists = self._search(queries, min(k + 8, len(self)))  # more than k: rounding mixes them
+        index, distance = (part[:, :k].copy() for part in lists)
+        rows, columns = self._edges_to(queries, distance[:, -1] * TIE, self.radii * TIE)
+        rows = np.r_[rows, np.repeat(np.arange(len(queries)), k)]
+        edges = _csr_structure(rows, np.r_[columns, index.ravel()], (len(queries), len(self)))
+        return Neighborhood(index, distance, *edges)
 
     def _candidates(self, queries, rim, reach):
         "Pairs of `_edges_to`, and those that the rounding of a matrix product lets pass for such."
@@ -207,7 +216,7 @@ class Neighborhood:
         "Row number of every edge, shape `(e,)`."
         return row_index(self.indptr)
 
-# %% ../nbs/00c_neighbors.ipynb #cc6ede31
+# %% ../nbs/00c_neighbors.ipynb #7b8c63f0
 @storable
 class NeighborGraph(_NewEdges, Neighborhood):
     """Symmetric graph on points: `i ~ j` if `|x_i - x_j| <= max(r_i, r_j)`, self-edges included.
@@ -272,14 +281,7 @@ class NeighborGraph(_NewEdges, Neighborhood):
         `neighbors` lists the `n_neighbors + 1` nearest training points; at a training point the
         edges are those of the graph.
         """
-        queries = np.ascontiguousarray(queries, dtype=np.float64)
-        k = self.n_neighbors + 1
-        lists = self._search(queries, min(k + 8, len(self)))  # more than k: rounding mixes them
-        index, distance = (part[:, :k].copy() for part in lists)
-        rows, columns = self._edges_to(queries, distance[:, -1] * TIE, self.radii * TIE)
-        rows = np.r_[rows, np.repeat(np.arange(len(queries)), k)]
-        edges = _csr_structure(rows, np.r_[columns, index.ravel()], (len(queries), len(self)))
-        return Neighborhood(index, distance, *edges)
+        return self._neighborhood(np.ascontiguousarray(queries, dtype=np.float64))
 
 # %% ../nbs/00c_neighbors.ipynb #5e7dac50
 def pieces(graph):
