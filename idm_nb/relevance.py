@@ -90,7 +90,7 @@ def local_shares(X, values, n_rows=500):
     square = np.sum(slopes**2, axis=1).mean(axis=0)
     return square * X.var(axis=0) / values.var(axis=0).sum()
 
-# %% ../nbs/06a_relevance.ipynb #646a7492
+# %% ../nbs/06a_relevance.ipynb #7f8e8406
 def feature_relevance(model, X, *, kind="projection", n_coordinates="auto"):
     """How much each column of the data varies along the space that a model has learned.
 
@@ -122,8 +122,8 @@ def feature_relevance(model, X, *, kind="projection", n_coordinates="auto"):
     >>> from idm_nb.idm import IteratedDiffusionMap
     >>> X = np.random.default_rng(0).uniform(size=(500, 3))
     >>> model = IteratedDiffusionMap(2, random_state=0).fit(X, X[:, 1] ** 2)
-    >>> feature_relevance(model, X).round(1)
-    array([0., 1., 0.])
+    >>> feature_relevance(model, X) > 0.5
+    array([False,  True, False])
     """
     check_choice("kind", kind, ("projection", "local"))
     rows, functions = _look(model, X, kind, n_coordinates)
