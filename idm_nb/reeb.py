@@ -454,7 +454,7 @@ class _Forks(_Numbering):
                 return
             label[i] = found[0] if len(found) else self.membership[i] if own[i] else -1
 
-# %% ../nbs/05c_branches.ipynb #f845a45d
+# %% ../nbs/05c_branches.ipynb #e1784c56
 def columns_of(branches, ranges, piece):
     "Horizontal place of each branch in a picture: side by side where heights overlap."
     order, seen = {}, set()
@@ -469,7 +469,8 @@ def columns_of(branches, ranges, piece):
             if b not in seen:
                 seen.add(b)
                 order[b] = len(order)
-                waiting += [c for v in branches[b] for c in touching[int(v)] if c not in seen][::-1]
+                near = [c for v in branches[b] for c in touching[int(v)]]
+                waiting += [c for c in near if c not in seen and c not in waiting][::-1]
     order = np.array([order[b] for b in range(len(branches))])
     low, high = ranges.T
     rival = (low[:, None] < high) & (low < high[:, None]) & (piece[:, None] == piece)
