@@ -16,7 +16,8 @@ from scipy.sparse.linalg import eigsh
 from threadpoolctl import threadpool_limits
 
 from idm_nb import DiffusionMap, KernelSum
-from idm_nb.diffusion_map import DiffusionOperator, EuclideanMetric, kernel_matrix, leading_eigenpairs
+from idm_nb.diffusion import DiffusionOperator, EuclideanMetric, kernel_matrix
+from idm_nb.eigenpairs import leading_eigenpairs
 from idm_nb.manifolds import Torus
 from idm_nb.neighbors import NeighborGraph
 

@@ -15,8 +15,8 @@ import tracemalloc
 import numpy as np
 
 from idm_nb import NonlinearICA
-from idm_nb.diffusion_map import kernel_matrix
-from idm_nb.nonlinear_ica import REACH, CovarianceMetric, MetricEdges, stretch_factors
+from idm_nb.diffusion import kernel_matrix
+from idm_nb.hidden_lengths import REACH, CovarianceMetric, MetricEdges, stretch_factors
 
 
 def example(n_points, n_columns, rank, seed=0):

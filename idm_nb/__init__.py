@@ -9,20 +9,26 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 _PLACES = {
-    "manifolds": "angle_feature feature_example",
-    "diffusion_map": "DiffusionMap KernelSum",
+    "examples": "angle_feature feature_example",
+    "measures": "linear_residual neighbor_recall recall_by_component",
+    "bandwidth": "KernelSum",
+    "diffusion_map": "DiffusionMap",
     "local_kernel": "local_generator tangent_moments",
-    "derivative": "estimate_derivative",
+    "derivative": "LocalRegression estimate_derivative",
     "scaling_law": "dimension_curves singular_value_scaling tangent_spaces tune_local_bandwidth",
-    "regression": "KernelRegression",
-    "idm": "IteratedDiffusionMap neighbor_recall plot_diagnostics",
+    "estimate": "FeatureRegressor",
+    "level_sets": "level_sets",
+    "idm": "IteratedDiffusionMap",
+    "letter": "DiffusionFlow",
     "reeb": "ReebGraph reeb_graph",
-    "images": "learned_basis rotated_digits wave_images",
+    "images": "LearnedBasis rotated_digits turned_objects wave_images",
     "relevance": "Relevance feature_relevance relevance_baseline",
-    "nonlinear_ica": "NonlinearICA covariances_from_balls covariances_from_bursts drift_from_bursts",
-    "conformal_map": "ConformalMap linear_residual",
+    "hidden_lengths": "covariances_from_balls covariances_from_bursts drift_from_bursts",
+    "nonlinear_ica": "NonlinearICA",
+    "conformal_map": "ConformalMap",
     "diffeomorphism": "DiffeomorphismMap",
-    "explorer": "explore save_explorer",
+    "explorer": "explore",
+    "explorer_page": "save_explorer",
 }
 _HOME = {name: module for module, names in _PLACES.items() for name in names.split()}
 __all__ = [*_HOME, "load"]
@@ -30,7 +36,7 @@ __all__ = [*_HOME, "load"]
 
 def load(path):
     """Read a model that `model.save(path)` or `idm-nb fit` wrote; no code of the file is run."""
-    return import_module("idm_nb.core").load_model(path)
+    return import_module("idm_nb.storage").load_model(path)
 
 
 def __getattr__(name):

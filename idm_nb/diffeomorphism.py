@@ -5,139 +5,89 @@
 # %% auto #0
 __all__ = ['DiffeomorphismMap']
 
-# %% ../nbs/12_diffeomorphism.ipynb #064d8468
+# %% ../nbs/12_diffeomorphism.ipynb #fdce6c48
 import numpy as np
+from fastcore.basics import patch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, MultiOutputMixin
 from sklearn.base import RegressorMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .conformal_map import linear_residual
-from .core import check_features, check_fit, check_new, check_number, check_points, storable
+from .bandwidth import KernelSum
+from .core import check_features, check_fit, check_new, check_number, check_points
 from .derivative import LocalRegression
-from .diffusion_map import DiffusionMap, DiffusionOperator, KernelSum, Spectrum, Storage
-from .diffusion_map import extend, kernel_matrix, leave_out_first
-from .idm import RowLookup
+from .diffusion import Diffusion
+from .diffusion_map import DiffusionMap
 from .local_kernel import StretchedMetric
-from .neighbors import NeighborGraph, squared_lengths, warn_if_apart
+from .measures import linear_residual
+from .neighbors import NeighborGraph, TrainingRows, distinct_rows, warn_if_apart
+from .storage import Storage
 
-# %% ../nbs/12_diffeomorphism.ipynb #97fe6857
-class _Sides:
-    "The two sides of the diagram; a mixin."
+# %% ../nbs/12_diffeomorphism.ipynb #a8aa6312
+class PulledBack(Storage):
+    """The left side of the diagram: source points with the geometry of their images.
 
-    def _check_parameters(self, n_points):
-        n = check_number("n_components", self.n_components, 1, integer=True)
-        check_number("n_effective", self.n_effective, 1)
-        check_number("ridge", self.ridge, 0, open_low=True)
-        k = self.n_neighbors
-        if k == "auto":
-            k = min(int(max(64, 12 * self.n_effective)), n_points - 1)
-        return min(n, n_points - 1), check_number("n_neighbors", k, 2, integer=True)
+    Parameters
+    ----------
+    X, Y : (N, m) and (N, n) arrays, points and images
+    graph : NeighborGraph of `X`
+    epsilon : float, bandwidth, a squared length of the image; n : int, eigenfunctions
+    ridge : float, of the regression for `DH`; **options : of `Diffusion`
+    """
 
-    def fit(self, X, y):
-        """Learn the map.
+    smallest = 1e-6  # Markov eigenvalues below it are lost to rounding in the extension
 
-        Parameters
-        ----------
-        X : (N, m) array, points of the source
-        y : (N,) or (N, n) array, their images
+    def __init__(self, X, Y, graph, epsilon, n, ridge, **options):
+        self.graph, self.rows, self.groups = graph, TrainingRows(X), distinct_rows(X)[1]
+        self.regression = LocalRegression(ridge=ridge).fit(graph, Y, self.groups)
+        metric = StretchedMetric(X, self.regression.derivatives_)
+        self.diffusion = Diffusion(metric, graph, epsilon, n, **options)
+        self.usable = self.diffusion.spectrum.markov_eigenvalues > self.smallest
 
-        Returns
-        -------
-        self
-        """
-        X = check_fit(self, X, min_points=4)
-        y = y if y is None else np.asarray(y)
-        Y = check_features(y, len(X))
-        self._one_feature = y.ndim == 1
-        n, k = self._check_parameters(len(X))
-        test = KernelSum(Y)
-        self.epsilon_ = test.at_neighbors(self.n_effective)
-        self.keep_self_ = test.keep_self if self.keep_self == "auto" else bool(self.keep_self)
-        options = dict(epsilon=self.epsilon_, n_neighbors=k, keep_self=self.keep_self_)
-        self.image_map_ = DiffusionMap(n, random_state=self.random_state, **options).fit(Y)
-        self._fit_source(X, Y, n, k)
-        self._fit_inverses(X, Y, k)
-        self._n_features_out = n
-        return self
+    functions = property(lambda self: self.diffusion.spectrum.functions * self.usable)
 
-    def _fit_source(self, X, Y, n, k):
-        "The left side, with the geometry of the image, and the matrix at the bottom."
-        self.rows_, self.graph_ = RowLookup(X), NeighborGraph(X, k)
-        warn_if_apart(self.graph_)
-        self.groups_ = np.unique(X, axis=0, return_inverse=True)[1].ravel()  # copies go together
-        self.regression_ = LocalRegression(ridge=self.ridge).fit(self.graph_, Y, self.groups_)
-        self.metric_ = StretchedMetric(X, self.regression_.derivatives_)
-        kernel = kernel_matrix(self.metric_, self.metric_, self.graph_, self.epsilon_)
-        self.operator_ = DiffusionOperator(kernel, self.epsilon_, keep_self=self.keep_self_)
-        state = dict(random_state=self.random_state)
-        dimension = self.image_map_.dimension_used_
-        spectrum = Spectrum(self.operator_, n + 1, dimension, **state)
-        usable = spectrum.markov_eigenvalues > 1e-6  # the rest cannot be extended to new points
-        self.eigenfunctions_ = spectrum.functions * usable
-        self.markov_eigenvalues_ = spectrum.markov_eigenvalues * usable
-        self.laplacian_eigenvalues_ = spectrum.laplacian_eigenvalues
-        target = self.image_map_.eigenfunctions_
-        self.linear_map_ = np.linalg.lstsq(self.eigenfunctions_, target, rcond=None)[0]
-        self.residual_ = linear_residual(self.eigenfunctions_[:, 1:], target[:, 1:])
+    def extend(self, X):
+        "Eigenfunctions `(q, n)` at new points, from the derivative estimated there."
+        near, copy = self.graph.query(X), self.rows.find(X)
+        groups = np.where(copy >= 0, self.groups[copy], -1)
+        metric = StretchedMetric(X, self.regression.predict(X, near, groups)[1])
+        found = self.diffusion.extend(metric, near) * self.usable
+        return self.rows.recall(X, found, self.functions)
 
-# %% ../nbs/12_diffeomorphism.ipynb #c270790e
-class _Arrows(TransformerMixin, _Sides):
-    "The arrows of the diagram for new points; a mixin."
+# %% ../nbs/12_diffeomorphism.ipynb #05341dd9
+class FromCoordinates(Storage):
+    "Points `(N, m)` from their coordinates `(N, n)`, for new coordinates too: a local regression."
 
-    def _fit_inverses(self, X, Y, k):
-        "From coordinates back to points, on either side."
-        rates = self.image_map_.laplacian_eigenvalues_[1:]
-        self.weights_ = np.exp(4 * rates / max(-rates.min(), 1e-300))
-        coordinates = self.image_map_.eigenfunctions_[:, 1:] * self.weights_
-        self.coordinate_graph_ = NeighborGraph(coordinates, k)
-        self.to_image_ = LocalRegression().fit(self.coordinate_graph_, Y)
-        self.to_source_ = LocalRegression().fit(self.coordinate_graph_, X)
+    def __init__(self, graph, points):
+        self.regression = LocalRegression().fit(graph, points)
 
-    def transform(self, X):
-        "Coordinates `(q, n_components)` of source points: eigenfunctions of the image at `H(x)`."
-        check_is_fitted(self)
-        X = check_new(self, X)
-        near = self.graph_.query(X)
-        copy = self.rows_.find(X)
-        groups = np.where(copy >= 0, self.groups_[copy], -1)
-        derivatives = self.regression_.predict(X, near, groups)[1]
-        rows = kernel_matrix(self.metric_.at(X, derivatives), self.metric_, near, self.epsilon_)
-        if not self.keep_self_:
-            gaps = squared_lengths(X, self.graph_.points, near.rows, near.indices)
-            rows = leave_out_first(rows, gaps == 0)
-        values = extend(self.operator_, rows, self.eigenfunctions_, self.markov_eigenvalues_)
-        return (values @ self.linear_map_)[:, 1:]
-
-    def transform_image(self, y):
-        "Coordinates `(q, n_components)` of image points `(q, n)`: the right side of the diagram."
-        check_is_fitted(self)
-        return self.image_map_.extend(check_points(_columns(y), "y"))[:, 1:]
-
-    def predict(self, X):
-        "Images `(q,)` or `(q, n)`, as `y` was, of source points `(q, m)`."
-        places = self.transform(X) * self.weights_
-        images = self.to_image_.predict(places, self.coordinate_graph_.query(places))[0]
-        return images[:, 0] if self._one_feature else images
-
-    def inverse_predict(self, y):
-        "Source points `(q, m)` of image points `(q, n)`."
-        places = self.transform_image(y) * self.weights_
-        return self.to_source_.predict(places, self.coordinate_graph_.query(places))[0]
-
-    def fit_transform(self, X, y):
-        "`fit`, and the coordinates of the training points."
-        self.fit(X, y)
-        return (self.eigenfunctions_ @ self.linear_map_)[:, 1:]
+    def __call__(self, places):
+        "Points `(q, m)` at coordinates `(q, n)`."
+        return self.regression.predict(places, self.regression.graph.query(places))[0]
 
 
 def _columns(y):
     y = np.asarray(y, dtype=float)
     return y[:, None] if y.ndim == 1 else y
 
-# %% ../nbs/12_diffeomorphism.ipynb #17456f78
-@storable
+# %% ../nbs/12_diffeomorphism.ipynb #c5d6db29
+FADE = 4.0  # the last coordinates fade to exp(-4) in the way up
+
+
+def check_sides(model, X, y):
+    "Checked `X`, `Y`, number of components and of neighbours for `DiffeomorphismMap.fit`."
+    X = check_fit(model, X, min_points=4)
+    Y = check_features(y, len(X))
+    n = check_number("n_components", model.n_components, 1, integer=True)
+    check_number("n_effective", model.n_effective, 1)
+    check_number("ridge", model.ridge, 0, open_low=True)
+    k = model.n_neighbors
+    if k == "auto":
+        k = min(int(max(64, 12 * model.n_effective)), len(X) - 1)
+    return X, Y, min(n, len(X) - 1), check_number("n_neighbors", k, 2, integer=True)
+
+# %% ../nbs/12_diffeomorphism.ipynb #b75c7aae
 class DiffeomorphismMap(
-    ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, _Arrows, Storage,
+    ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, TransformerMixin, Storage,
     BaseEstimator,
 ):  # fmt: skip
     """A smooth invertible map between two data sets, as a matrix between eigenfunctions.
@@ -160,8 +110,8 @@ class DiffeomorphismMap(
     linear_map_ : (n_components + 1, n_components + 1) array, from source to image eigenfunctions
     residual_ : float, what the linear map leaves, relative; near zero for a diffeomorphism
     image_map_ : DiffusionMap of the image points
-    eigenfunctions_, laplacian_eigenvalues_, markov_eigenvalues_
-        Of the source points in the geometry of the image, as in `DiffusionMap`.
+    source_ : PulledBack, the source points with the geometry of the image
+    eigenfunctions_, laplacian_eigenvalues_ : those of `source_`, as in `DiffusionMap`
     epsilon_ : float, bandwidth, a squared length of the image
 
     References
@@ -180,14 +130,69 @@ class DiffeomorphismMap(
 
     def __init__(self, n_components=30, *, n_effective=10.0, n_neighbors="auto", keep_self="auto",
                  ridge=1e-5, random_state=None):  # fmt: skip
-        self.n_components = n_components
-        self.n_effective = n_effective
-        self.n_neighbors = n_neighbors
-        self.keep_self = keep_self
-        self.ridge = ridge
-        self.random_state = random_state
+        self.n_components, self.n_effective, self.n_neighbors = n_components, n_effective, n_neighbors
+        self.keep_self, self.ridge, self.random_state = keep_self, ridge, random_state
+
+    eigenfunctions_ = property(lambda self: self.source_.functions)
+    laplacian_eigenvalues_ = property(lambda self: self.source_.diffusion.spectrum.laplacian_eigenvalues)
+
+    def fit(self, X, y):
+        """Learn the map.
+
+        Parameters
+        ----------
+        X : (N, m) array, points of the source
+        y : (N,) or (N, n) array, their images
+
+        Returns
+        -------
+        self
+        """
+        X, Y, n, k = check_sides(self, X, y)
+        self._one_feature, test, graph = np.asarray(y).ndim == 1, KernelSum(Y), NeighborGraph(X, k)
+        warn_if_apart(graph)
+        self.epsilon_ = test.at_neighbors(self.n_effective)
+        self.keep_self_ = test.keep_self if self.keep_self == "auto" else bool(self.keep_self)
+        options = dict(keep_self=self.keep_self_, random_state=self.random_state)
+        image = DiffusionMap(n, epsilon=self.epsilon_, n_neighbors=k, **options).fit(Y)
+        options.update(dimension=image.dimension_used_, ridge=self.ridge)
+        self.image_map_ = image
+        self.source_ = PulledBack(X, Y, graph, self.epsilon_, n + 1, **options)
+        self.linear_map_ = np.linalg.lstsq(self.eigenfunctions_, image.eigenfunctions_, rcond=None)[0]
+        self.residual_ = linear_residual(self.eigenfunctions_[:, 1:], image.eigenfunctions_[:, 1:])
+        rates = image.laplacian_eigenvalues_[1:]
+        self.weights_ = np.exp(FADE * rates / max(-rates.min(), 1e-300))
+        places = NeighborGraph(image.eigenfunctions_[:, 1:] * self.weights_, k)
+        self.to_image_, self.to_source_ = FromCoordinates(places, Y), FromCoordinates(places, X)
+        self._n_features_out = n
+        return self
+
+    def transform(self, X):
+        "Coordinates `(q, n_components)` of source points: eigenfunctions of the image at `H(x)`."
+        check_is_fitted(self)
+        return (self.source_.extend(check_new(self, X)) @ self.linear_map_)[:, 1:]
+
+    def predict(self, X):
+        "Images `(q,)` or `(q, n)`, as `y` was, of source points `(q, m)`."
+        places = self.transform(X) * self.weights_
+        images = self.to_image_(places)
+        return images[:, 0] if self._one_feature else images
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # it maps manifolds; noise in many columns is none
         return tags
+
+# %% ../nbs/12_diffeomorphism.ipynb #6cc97035
+@patch
+def transform_image(self: DiffeomorphismMap, y):
+    "Coordinates `(q, n_components)` of image points `(q, n)`: the right side of the diagram."
+    check_is_fitted(self)
+    return self.image_map_.extend(check_points(_columns(y), "y"))[:, 1:]
+
+
+@patch
+def inverse_predict(self: DiffeomorphismMap, y):
+    "Source points `(q, m)` of image points `(q, n)`."
+    places = self.transform_image(y) * self.weights_
+    return self.to_source_(places)

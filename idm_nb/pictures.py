@@ -8,14 +8,14 @@ __all__ = ['scatter', 'scatter_row', 'bars', 'pixel_map']
 # %% ../nbs/00b_pictures.ipynb #5ecc14cc
 import numpy as np
 
-# %% ../nbs/00b_pictures.ipynb #08ea0120
+# %% ../nbs/00b_pictures.ipynb #5dfe9838
 def scatter(points, values=None, ax=None, *, title="", size=5, cmap="viridis", highlight=None):
     """Scatter plot of the first two or three columns of `points`.
 
     Parameters
     ----------
     points : (N, m) array; with `m >= 3` the plot is three-dimensional
-    values : (N,) array, default None, colours the points
+    values : (N,) array, default None, colours the points; an (N, 3) array gives their colours
     ax : matplotlib axes, default None: a new figure; give 3-D axes for 3-D points
     title : str
     size : float, marker area in points squared
@@ -38,7 +38,7 @@ def scatter(points, values=None, ax=None, *, title="", size=5, cmap="viridis", h
         ax = plt.figure(figsize=(4, 4)).add_subplot(projection="3d" if solid else None)
     style = dict(s=size, linewidths=0, rasterized=True)
     if highlight is None:
-        ax.scatter(*points.T, c=values, cmap=cmap, **style)
+        ax.scatter(*points.T, c=values, cmap=cmap if np.ndim(values) == 1 else None, **style)
     else:
         ax.scatter(*points[~highlight].T, c="0.75", **style)
         ax.scatter(*points[highlight].T, c="crimson", **style)
@@ -135,3 +135,53 @@ def pixel_map(values, shape, ax=None, *, threshold=None, title="", cmap="viridis
     ax.set(xticks=[], yticks=[])
     ax.set_title(title, fontsize=9)
     return ax
+
+# %% ../nbs/00b_pictures.ipynb #c7c81e8e
+def palette(kind):
+    "Colours `(n, 3)` between 0 and 1 for a \"range\", an \"angle\" or a \"label\"."
+    if kind == "angle":
+        from colorsys import hls_to_rgb
+
+        return np.array([hls_to_rgb(k / 32, 0.55, 0.65) for k in range(32)])
+    from matplotlib import colormaps
+
+    if kind == "label":
+        return np.array(colormaps["tab10"].colors)[[0, 1, 2, 4, 5, 6, 8, 9]]  # no red, no grey
+    return colormaps["viridis"](np.linspace(0.15, 0.92, 32))[:, :3]
+
+# %% ../nbs/00b_pictures.ipynb #0358e6ef
+class Colouring:
+    """Values of points as colours.
+
+    Parameters
+    ----------
+    values : (N,) array; angles in radians, labels as integers from 0
+    kind : "range", "angle" or "label", default "range"
+
+    Attributes
+    ----------
+    palette : (n, 3) array; codes : (N,) int array, the row of the palette for each point
+    colours : (N, 3) array
+    """
+
+    def __init__(self, values, kind="range"):
+        self.values, self.kind, self.palette = np.asarray(values), kind, palette(kind)
+        n = len(self.palette)
+        if kind == "label":
+            self.codes = self.values % n
+        elif kind == "angle":
+            self.codes = np.floor(self.values / (2 * np.pi) % 1 * n).astype(int) % n
+        else:
+            low, high = self.values.min(), self.values.max()
+            share = (self.values - low) / (high - low if high > low else 1)
+            self.codes = ((n - 1) * share).round().astype(int)
+
+    colours = property(lambda self: self.palette[self.codes])
+
+# %% ../nbs/00b_pictures.ipynb #5a0cc4a2
+def angle_of_pair(features):
+    "The angle `(N,)` of which features `(N, 2)` are the sine and cosine, up to a factor; else None."
+    if features.shape[1] != 2:
+        return None
+    length = np.linalg.norm(features, axis=1)
+    return np.arctan2(*features.T) if length.std() < 0.05 * length.mean() else None

@@ -14,7 +14,7 @@ from .core import check_choice, check_number, check_points, chunks
 from .derivative import gaussian_weights, local_frames
 from .neighbors import nearest
 
-# %% ../nbs/04_scaling_laws.ipynb #23c3b7a5
+# %% ../nbs/04_scaling_laws.ipynb #812bea93
 def singular_value_scaling(X, point, epsilons, *, centered=False, keep_self=True):
     """Singular values of the weighted steps from a base point, and their scaling exponents.
 
@@ -58,14 +58,14 @@ def singular_value_scaling(X, point, epsilons, *, centered=False, keep_self=True
     exponents = np.gradient(np.log(singular), np.log(epsilons), axis=0)
     return singular, exponents, vectors[:, :, ::-1]
 
-
+# %% ../nbs/04_scaling_laws.ipynb #3a98f7f7
 def _check_point(X, point):
     point = np.asarray(point, dtype=float)
     if point.shape != (np.shape(X)[1],):
         raise ValueError(f"point must have the {np.shape(X)[1]} columns of X, got {point.shape}")
     return point
 
-
+# %% ../nbs/04_scaling_laws.ipynb #de4c34a6
 def _check_epsilons(epsilons):
     epsilons = np.asarray(epsilons, dtype=float)
     if epsilons.ndim != 1 or len(epsilons) < 2 or not np.all(np.diff(epsilons, prepend=0) > 0):
@@ -74,7 +74,7 @@ def _check_epsilons(epsilons):
         )
     return epsilons
 
-# %% ../nbs/04_scaling_laws.ipynb #722c853f
+# %% ../nbs/04_scaling_laws.ipynb #dc45083d
 def _positive_nearest(distances):
     "Least positive distance of each row; an error if a row has none."
     positive = np.where(distances > 0, distances, np.inf).min(axis=1)
@@ -86,7 +86,7 @@ def _positive_nearest(distances):
         )
     return positive
 
-
+# %% ../nbs/04_scaling_laws.ipynb #c607b62e
 def _bandwidth_grid(distances, n_bandwidths, top=10.0):
     "Bandwidths `(q, L)` that increase to `top` times the last squared distance, and `r` `(q,)`."
     low = -(_positive_nearest(distances) ** 2) / (2 * np.log(np.finfo(float).eps))
@@ -94,7 +94,7 @@ def _bandwidth_grid(distances, n_bandwidths, top=10.0):
     parts = np.maximum(np.rint((n_bandwidths - 1) / np.log2(high / low)), 1).astype(int)
     return high[:, None] * 2.0 ** (-np.arange(n_bandwidths)[::-1] / parts[:, None]), parts
 
-
+# %% ../nbs/04_scaling_laws.ipynb #132ebbcd
 def _first_dimension(distances, epsilons, parts, keep_self=True):
     "`d_1` `(q, L)` by its closed form, for distances `(q, k)` on the grid of `_bandwidth_grid`."
     counted = np.ones(distances.shape, dtype=bool) if keep_self else distances > 0
@@ -112,7 +112,7 @@ def _first_dimension(distances, epsilons, parts, keep_self=True):
                 np.square(weights, out=weights)
     return out
 
-# %% ../nbs/04_scaling_laws.ipynb #652e7457
+# %% ../nbs/04_scaling_laws.ipynb #cacabf87
 def _spectra(steps, distances, epsilons, *, keep_self=True, centered=False, least=0):
     """Eigenvalues of the weighted second moments and effective numbers of neighbours.
 
@@ -140,7 +140,7 @@ def _spectra(steps, distances, epsilons, *, keep_self=True, centered=False, leas
         values[rows, level] = np.linalg.eigvalsh(gram)[:, ::-1]
     return values, counts
 
-
+# %% ../nbs/04_scaling_laws.ipynb #9be39910
 def _second_dimension(values, spacing, first):
     "`d_2` `(q, L)` from eigenvalues `(q, L, r)` on grids of logarithmic `spacing` `(q,)`."
     r = values.shape[2]
@@ -154,7 +154,7 @@ def _second_dimension(values, spacing, first):
     part = np.where(whole < r, first - whole, 0.0)
     return 2 * base + 2 * part * following
 
-
+# %% ../nbs/04_scaling_laws.ipynb #22fa5e4c
 def _disagreement(values, spacing, first, second):
     "`M` `(q, L)`; not at the ends, for dimensions below one half or above the rank of `X X'`."
     rank = (values > 1e-13 * values[:, :, :1]).sum(axis=2)
@@ -207,7 +207,7 @@ def _gap_scores(values, counts, epsilons):
     scores = np.maximum(gaps - np.sqrt(2 / counts)[:, :, None], 0)
     return scores.max(axis=1), scores.argmax(axis=1)
 
-# %% ../nbs/04_scaling_laws.ipynb #5ae42ea1
+# %% ../nbs/04_scaling_laws.ipynb #64203a84
 def _in_chunks(work, n, columns, n_jobs):
     "`work(slice)` over `range(n)`, arrays joined; `columns` is the number of floats a row needs."
     pieces = chunks(n, 8 * columns, budget=2**25)
@@ -218,7 +218,7 @@ def _in_chunks(work, n, columns, n_jobs):
             found = list(pool.map(work, pieces))
     return tuple(np.concatenate(part) for part in zip(*found))
 
-
+# %% ../nbs/04_scaling_laws.ipynb #6966f368
 def _by_slope(length, n_bandwidths, keep_self):
     "Bandwidth and dimension of the largest `d_1`, from distances `(q, k)`."
     grid, parts = _bandwidth_grid(length, n_bandwidths)
@@ -226,7 +226,7 @@ def _by_slope(length, n_bandwidths, keep_self):
     rows, best = np.arange(len(grid)), first.argmax(axis=1)
     return grid[rows, best], first[rows, best]
 
-
+# %% ../nbs/04_scaling_laws.ipynb #0072f1d8
 def _by_agreement(steps, length, n_bandwidths, keep_self):
     "Bandwidth and dimension of the smallest `M`, from steps `(q, k, m)`."
     grid, parts = _bandwidth_grid(length, n_bandwidths)
@@ -238,7 +238,7 @@ def _by_agreement(steps, length, n_bandwidths, keep_self):
     rows, best = np.arange(len(grid)), measure.argmin(axis=1)
     return grid[rows, best], 0.5 * (first + second)[rows, best]
 
-
+# %% ../nbs/04_scaling_laws.ipynb #ca06a954
 def _own_gaps(steps, length, n_bandwidths):
     "`S(d)` and its bandwidth for every `d`, both `(q, r)`, from steps without the point itself."
     grid, _ = _bandwidth_grid(length, n_bandwidths, top=0.25)
@@ -308,7 +308,7 @@ def tune_local_bandwidth(X, *, rule="max-slope", n_neighbors=128, n_bandwidths=5
 
     return _in_chunks(work, len(centers), near.shape[1] * (3 + 2 * X.shape[1]), n_jobs)
 
-# %% ../nbs/04_scaling_laws.ipynb #184b2b34
+# %% ../nbs/04_scaling_laws.ipynb #7cec1633
 def _self_first(X, centers, k):
     "Lists of `nearest` that start with the query itself, data point or not."
     near, length = nearest(X, centers, k)
@@ -316,7 +316,7 @@ def _self_first(X, centers, k):
     near = np.where(new, np.c_[near[:, :1], near[:, :-1]], near)
     return near, np.where(new, np.c_[0 * length[:, :1], length[:, :-1]], length)
 
-
+# %% ../nbs/04_scaling_laws.ipynb #87626d52
 def _by_gap(X, centers, near, length, n_bandwidths, at_data, n_jobs):
     "Bandwidth and dimension by the gap rule, given the lists of `_self_first`."
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from idm_nb import DiffusionMap, IteratedDiffusionMap, estimate_derivative, feature_example, load
+from idm_nb import DiffusionFlow, DiffusionMap, IteratedDiffusionMap, estimate_derivative, feature_example, load
 from idm_nb import dimension_curves, singular_value_scaling, tangent_spaces, tune_local_bandwidth
 from idm_nb import NonlinearICA, covariances_from_balls, covariances_from_bursts, drift_from_bursts
 
@@ -42,15 +42,18 @@ def test_non_finite_feature():
 
 
 def test_fewer_points_than_neighbours():
-    for estimator in (IteratedDiffusionMap(n_neighbors=50), DiffusionMap(2, n_neighbors=50)):
-        with pytest.raises(ValueError, match="n_neighbors=50 needs at least 51 points, got 40"):
-            estimator.fit(X[:40], Y[:40])
+    with pytest.raises(ValueError, match="n_neighbors=50 needs at least 51 points, got 40"):
+        DiffusionMap(2, n_neighbors=50).fit(X[:40])
+    with pytest.raises(ValueError, match="n_neighbors must be an integer, 2 or more and at most 39, got 50"):
+        IteratedDiffusionMap(n_neighbors=50).fit(X[:40], Y[:40])
+    with pytest.raises(ValueError, match="n_neighbors=50 needs at least 51 points, got 40"):
+        IteratedDiffusionMap(1, flow=DiffusionFlow(n_neighbors=50)).fit(X[:40], Y[:40])
 
 
 def test_mismatched_lengths():
     with pytest.raises(ValueError, match="y has 299 rows but X has 300"):
         IteratedDiffusionMap().fit(X, Y[:-1])
-    with pytest.raises(ValueError, match="groups has 10 rows but X has 300"):
+    with pytest.raises(ValueError, match="groups must hold one label for each of the 300 rows of X"):
         IteratedDiffusionMap().fit(X, Y, groups=np.arange(10))
     with pytest.raises(ValueError, match="y has 299 rows"):
         estimate_derivative(X, Y[:-1])
@@ -98,28 +101,33 @@ def test_graph_that_falls_apart_is_reported():
     apart = np.vstack([X, X + 100])
     with pytest.warns(UserWarning, match=r"falls into 2 pieces \(sizes 300, 300\).*n_neighbors=200"):
         model = DiffusionMap(3, n_neighbors=100, random_state=0).fit(apart)
-    assert model.n_pieces_ == 2 and np.isfinite(model.eigenfunctions_).all()
-    with pytest.warns(UserWarning, match="falls into 2 pieces"):
-        model = IteratedDiffusionMap(2, n_neighbors=100, random_state=0).fit(apart, np.r_[Y, Y])
-    assert np.isfinite(model.embedding_).all()
+    assert model.n_connected_components_ == 2 and np.isfinite(model.eigenfunctions_).all()
+    model = IteratedDiffusionMap(2, flow=DiffusionFlow(n_neighbors=100), random_state=0).fit(apart, np.r_[Y, Y])
+    assert np.isfinite(model.embedding_).all() and (model.flow_.diagnostics["pieces"] == 2).all()
+
+
+def test_pieces_of_the_data_are_branches_not_a_defect():
+    apart = np.vstack([X, X + 100])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = IteratedDiffusionMap(random_state=0).fit(apart, np.r_[Y, Y])
+    assert len(np.unique(model.branch_)) == 2 and len(np.unique(model.branch_[:300])) == 1
 
 
 @pytest.mark.parametrize("arguments, error, words", [
     (dict(tau=1.0), ValueError, "tau must lie between 0 and 1, got 1.0"),
     (dict(tau="much"), TypeError, "tau must be a number, got 'much'"),
-    (dict(metric="euclid"), ValueError, "metric='euclid' is not known; choose one of"),
+    (dict(flow="euclid"), ValueError, "flow must be a Flow, such as DiffusionFlow"),
+    (dict(placed_by="magic"), ValueError, "placed_by='magic' is not known"),
+    (dict(odds=0.5), ValueError, "odds must be a number, 1 or more, got 0.5"),
     (dict(n_iterations=0), ValueError, "n_iterations must be an integer, 1 or more, got 0"),
     (dict(n_iterations=2.5), TypeError, "n_iterations must be an integer"),
-    (dict(n_neighbors=1), ValueError, "n_neighbors must be an integer, 2 or more, got 1"),
+    (dict(n_neighbors=1), ValueError, "n_neighbors must be an integer, 2 or more and at most 299, got 1"),
     (dict(n_components=0), ValueError, "n_components must be an integer, 1 or more"),
-    (dict(time_factor=-1), ValueError, "time_factor must be a number, above 0"),
-    (dict(feature_scale=0), ValueError, "feature_scale must be a number, above 0"),
-    (dict(prediction="magic"), ValueError, "prediction='magic' is not known"),
     (dict(tau=[]), ValueError, "tau must be a number or a sequence of numbers"),
     (dict(tau=[0.9, 2.0]), ValueError, "tau must"),
     (dict(regressor="magic"), ValueError, "regressor='magic' is not known"),
     (dict(regressor=3), ValueError, "or a scikit-learn regressor, got 3"),
-    (dict(regressor="kernel", metric="paper"), ValueError, "needs the derivatives"),
 ])  # fmt: skip
 def test_bad_arguments_of_the_iterated_map(arguments, error, words):
     with pytest.raises(error, match=words):
@@ -127,7 +135,19 @@ def test_bad_arguments_of_the_iterated_map(arguments, error, words):
 
 
 @pytest.mark.parametrize("arguments, words", [
-    (dict(n_components=300), "n_components must be an integer, 1 or more and at most 299, got 300"),
+    (dict(metric="euclid"), "metric='euclid' is not known; choose one of"),
+    (dict(time_factor=-1), "time_factor must be a number, above 0"),
+    (dict(unit=0), "unit must be a number, above 0"),
+    (dict(n_neighbors=1), "n_neighbors must be an integer, 2 or more, got 1"),
+    (dict(n_components=0), "n_components must be an integer, 1 or more, got 0"),
+])  # fmt: skip
+def test_bad_arguments_of_the_diffusion_flow(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        DiffusionFlow(**arguments)
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (dict(n_components=0), "n_components must be an integer, 1 or more, got 0"),
     (dict(alpha=2), "alpha must be a number, 0 or more and at most 1, got 2"),
     (dict(epsilon=-1.0), "epsilon must be a number, above 0, got -1.0"),
     (dict(epsilon="best"), "epsilon='best' is not known"),
@@ -174,7 +194,7 @@ def test_duplicates_do_not_disturb_the_local_rules():
 
 
 def test_eigensolver_that_does_not_converge_is_an_error(monkeypatch):
-    import idm_nb.diffusion_map as module
+    import idm_nb.eigenpairs as module
 
     def gives_up(*args, **kwargs):
         raise module.ArpackNoConvergence("no", np.ones(3), np.ones((1000, 3)))
@@ -253,7 +273,7 @@ def test_hidden_pieces_are_reported_with_a_remedy():
     apart = np.vstack([X, X + 100])
     with pytest.warns(UserWarning, match="falls into 2 pieces .*Pass a larger epsilon than"):
         model = NonlinearICA(random_state=0).fit(apart, covariances=np.vstack([EYES, EYES]))
-    assert model.n_pieces_ == 2 and np.isfinite(model.embedding_).all()
+    assert model.n_connected_components_ == 2 and np.isfinite(model.embedding_).all()
 
 
 def test_new_rows_that_nothing_relates_to_the_training_points():

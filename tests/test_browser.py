@@ -29,8 +29,8 @@ playwright = pytest.importorskip("playwright.sync_api")
 CELL = """\
 from idm_nb import IteratedDiffusionMap, explore, feature_example
 X, y, _ = feature_example("annulus radius", 5000, random_state=0)
-model = IteratedDiffusionMap(2, n_neighbors=64, n_components=16, random_state=0).fit(X, y)
-explorer = explore(model, y, canvas="{canvas}")
+model = IteratedDiffusionMap(2, regressor="kernel", random_state=0).fit(X, y)
+explorer = explore(model, canvas="{canvas}")
 explorer"""
 
 
@@ -75,8 +75,9 @@ def server(request, tmp_path_factory):
             except OSError:
                 assert process.poll() is None, (folder / "log.txt").read_text()
                 time.sleep(0.5)
-        path = "lab/tree" if request.param == "lab" else "notebooks"
-        yield request.param, lambda name: f"{url}/{path}/{name}.ipynb?token={token}"
+        # in a workspace of its own, or the lab opens the other notebook, too
+        path = "lab/workspaces/{0}/tree/{0}" if request.param == "lab" else "notebooks/{0}"
+        yield request.param, lambda name: f"{url}/{path.format(name)}.ipynb?token={token}"
     finally:
         process.terminate()
         process.wait(20)
@@ -103,9 +104,7 @@ def moved(page, before):
 
 
 def key(page, label, name):
-    slider = page.locator(".widget-slider", has_text=label).locator(".noUi-handle").first
-    slider.click()
-    slider.press(name)
+    page.locator(".widget-slider", has_text=label).locator(".noUi-handle").first.press(name)
 
 
 @pytest.mark.parametrize("canvas", ["ipympl", "image"])
@@ -146,6 +145,9 @@ def test_explorer_in_jupyter(chromium, server, canvas):
         turn = page.locator(".widget-slider", has_text="turn").locator(".widget-readout").first
         assert turn.inner_text() != "-40"
         screenshot(page, f"{name}-{canvas}-turned")
+    before = status(page)
+    key(page, "tau", "PageDown")
+    assert "tau = 0.95" not in moved(page, before)
     assert not errors, errors
     page.close()
 
@@ -157,7 +159,7 @@ def test_page_without_python(chromium, tmp_path, scheme, width):
 
     X, y, _ = feature_example("torus phi", 400, random_state=0)
     model = IteratedDiffusionMap(2, random_state=0).fit(X, y)
-    save_explorer(model, tmp_path / "torus.html", y, title="A torus")
+    save_explorer(model, tmp_path / "torus.html", title="A torus")
     page = chromium.new_page(viewport=dict(width=width, height=900), color_scheme=scheme)
     errors, wanted = [], []
     page.on("pageerror", lambda error: errors.append(str(error)))

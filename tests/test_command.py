@@ -7,15 +7,17 @@ import pytest
 
 import idm_nb
 from idm_nb import feature_example
-from idm_nb.command_line import build_parser, main, write_csv
+from idm_nb.command_line import build_parser, main
+from idm_nb.tables import read_table, write_csv
 
 X, Y, _ = feature_example("annulus radius", 500, random_state=0)
-RESULTS = {"embedding.csv", "predictions.csv", "relevance.csv", "model.npz", "summary.json", "report.html"}
+RESULTS = {"embedding.csv", "branches.csv", "predictions.csv", "relevance.csv", "model.npz", "summary.json",
+           "report.html"}  # fmt: skip
 
 
 @pytest.fixture()
 def ring(tmp_path):
-    write_csv(tmp_path / "ring.csv", ["x", "y", "radius"], [*X.T, Y[:, 0]])
+    write_csv(tmp_path / "ring.csv", dict(zip(["x", "y", "radius"], [*X.T, Y[:, 0]])))
     return tmp_path / "ring.csv"
 
 
@@ -29,21 +31,76 @@ def test_fit_and_transform(ring, tmp_path, capsys):
     assert {p.name for p in out.iterdir()} == RESULTS
     summary = json.loads((out / "summary.json").read_text())
     assert summary["rows"] == 500 and summary["held_out"]["rows"] == 100
-    assert summary["held_out"]["r2"] > 0.98
-    rows = (out / "predictions.csv").read_text().splitlines()
-    assert rows[0] == "row,part,radius,predicted radius,standard error of radius" and len(rows) == 501
-    truth, guess, error = np.loadtxt(rows[1:], delimiter=",", usecols=(2, 3, 4)).T
+    assert summary["held_out"]["r2"] > 0.98 and summary["held_out"]["coverage"] > 0.9
+    assert summary["verdict"]["beats_chance"] and summary["branches"] == summary["pieces"] == 1
+    assert sum(summary["weights"].values()) == pytest.approx(1)
+    predictions, embedding = read_table(out / "predictions.csv"), read_table(out / "embedding.csv")
+    columns = ["row", "part", "radius", "predicted radius", "standard error of radius", "branch", "foreign"]
+    assert predictions.names == columns and len(predictions) == 500
+    truth, guess, error = predictions.numbers(columns[2:5]).T
     assert np.sqrt(np.mean((guess - truth) ** 2)) == pytest.approx(np.sqrt(np.mean(error**2)), rel=0.5)
-    page = (out / "report.html").read_text()
-    assert page.count("data:image/png") == 5 and "http" not in page
-    assert f"{summary['held_out']['r2']:.4f}" in capsys.readouterr().out
+    page, printed = (out / "report.html").read_text(), capsys.readouterr().out
+    assert page.count("data:image/png") == 5 and "://" not in page
+    assert f"{summary['held_out']['r2']:.4f}" in printed
+    assert printed.strip().endswith(" ".join(summary["verdict"]["sentences"]))
 
     moved = tmp_path / "moved.csv"
     assert main(["transform", str(out / "model.npz"), str(ring), "--out", str(moved), "--quiet"]) == 0
-    first = np.loadtxt(out / "embedding.csv", delimiter=",", skiprows=1, usecols=2)
-    again = np.loadtxt(moved, delimiter=",", skiprows=1, usecols=1)
-    assert np.allclose(first, again, atol=1e-9)
+    again = read_table(moved)
+    assert np.allclose(again.numbers(["z1", "z2"]), embedding.numbers(["z1", "z2"]), atol=1e-9)
+    assert np.array_equal(again.columns["foreign"], predictions.columns["foreign"])
     assert idm_nb.load(out / "model.npz").columns == ["x", "y"]
+
+
+def test_alike(ring, tmp_path):
+    out, found = tmp_path / "out", tmp_path / "alike.csv"
+    assert main(["fit", str(ring), "--feature", "radius", "--out", str(out), "--quiet"]) == 0
+    alike = lambda *a: main(["alike", str(out / "model.npz"), *map(str, a), "--quiet"])
+    assert alike(ring, "--out", found, "--count", 5) == 0
+    table, part = read_table(found), read_table(out / "predictions.csv").columns["part"]
+    row, rank, seen = table.numbers(["row", "rank", "training row"]).astype(int).T
+    assert row.tolist() == np.repeat(np.arange(1, 501), 5).tolist() and rank[:5].tolist() == [1, 2, 3, 4, 5]
+    assert (part[seen - 1] == "train").all()
+    own = (part[row - 1] == "train") & (rank == 1)
+    assert np.array_equal(seen[own], row[own])  # a training row is most like itself
+    assert np.allclose(table.numbers(["radius"])[:, 0], Y[seen - 1, 0])
+    assert np.abs(Y[seen - 1] - Y[row - 1]).max() < 0.1
+
+
+def test_branches_and_a_label(tmp_path):
+    X, y, _ = feature_example("torus x", 900, random_state=0)
+    side = np.where(X[:, 1] > 0, "left", "right")
+    write_csv(tmp_path / "t.csv", {**dict(zip("abc", X.T)), "x": y[:, 0], "side": side})
+    out = tmp_path / "out"
+    assert fit(tmp_path / "t.csv", "--feature", "x", "--label", "side", "--scale", "none", "--out", out) == 0
+    summary, branches = json.loads((out / "summary.json").read_text()), read_table(out / "branches.csv")
+    assert summary["columns"] == ["a", "b", "c"] and summary["loops"] == 1 and summary["branches"] == 4
+    low, high = branches.numbers(["lowest x", "highest x"]).T
+    assert branches.columns["joins"][0].startswith("1, 2 at -1") and np.all(low < high)
+    assert set(branches.columns["mostly side"][1:3]) == {"left", "right"}
+    middle = np.abs(y[:, 0]) < 0.8
+    found = read_table(out / "predictions.csv").numbers(["branch"])[:, 0].astype(int)
+    assert np.mean(branches.columns["mostly side"][found[middle]] == side[middle]) > 0.95
+    page = (out / "report.html").read_text()
+    assert page.count("data:image/png") == 7 and "mostly side" in page
+
+
+def test_foreign_rows(ring, tmp_path):
+    out, moved = tmp_path / "out", tmp_path / "moved.csv"
+    assert fit(ring, "--feature", "radius", "--out", out) == 0
+    write_csv(tmp_path / "far.csv", {"x": [*X[:3, 0], 40.0], "y": [*X[:3, 1], 40.0]})
+    arguments = [str(out / "model.npz"), str(tmp_path / "far.csv"), "--out", str(moved), "--quiet"]
+    assert main(["transform", *arguments]) == 0
+    assert read_table(moved).columns["foreign"].tolist() == ["no", "no", "no", "yes"]
+
+
+def test_a_feature_that_rows_know_nothing_of(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    write_csv(tmp_path / "d.csv", {"x": rng.normal(size=150), "y": rng.normal(size=150)})
+    assert fit(tmp_path / "d.csv", "--feature", "y", "--out", tmp_path / "out") == 0
+    printed = capsys.readouterr()
+    assert "no more than chance" in printed.out and "idm-nb: warning: the feature" in printed.err
+    assert not json.loads((tmp_path / "out/summary.json").read_text())["verdict"]["beats_chance"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "npy", "npz", "parquet"])
@@ -51,7 +108,7 @@ def test_formats(ending, tmp_path):
     data = tmp_path / f"data.{ending}"
     feature = ["--feature", "y"]
     if ending == "csv":
-        write_csv(data, ["a", "b", "y"], [*X.T, Y[:, 0]])
+        write_csv(data, {"a": X[:, 0], "b": X[:, 1], "y": Y[:, 0]})
     elif ending == "npy":
         np.save(data, np.c_[X, Y])
         feature = ["--feature", "c2"]
@@ -69,27 +126,37 @@ def test_formats(ending, tmp_path):
 def test_feature_from_a_second_file_and_angle(tmp_path):
     np.save(tmp_path / "X.npy", X)
     degrees = np.degrees(np.arctan2(X[:, 1], X[:, 0]))
-    write_csv(tmp_path / "angle.csv", ["angle"], [degrees])
+    write_csv(tmp_path / "angle.csv", {"angle": degrees})
     out = tmp_path / "out"
     arguments = ("--feature-file", tmp_path / "angle.csv", "--angle", "degrees", "--scale", "none")
     assert fit(tmp_path / "X.npy", *arguments, "--out", out) == 0
-    table = np.loadtxt(out / "predictions.csv", delimiter=",", skiprows=1, usecols=(2, 3, 4))
+    names = ["angle", "predicted angle", "standard error of angle"]
+    table = read_table(out / "predictions.csv").numbers(names)
     gap = (table[:, 0] - table[:, 1] + 180) % 360 - 180
     assert np.abs(gap).max() < 10
     assert 0.8 < np.mean(np.abs(gap) < 2 * table[:, 2])  # the errors are in degrees, too
 
 
-@pytest.mark.parametrize("regressor", ["local", "kernel"])
+@pytest.mark.parametrize("regressor", ["local", "kernel", "lengths"])
 def test_regressor(regressor, ring, tmp_path):
     assert fit(ring, "--feature", "radius", "--out", tmp_path, "--regressor", regressor) == 0
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["parameters"]["regressor"] == regressor and summary["held_out"]["r2"] > 0.98
 
 
+def test_the_flow_of_the_paper(ring, tmp_path):
+    arguments = ["--out", str(tmp_path / "out"), "--flow", "diffusion", "--iterations", "4", "--quiet"]
+    assert main(["fit", str(ring), "--feature", "radius", *arguments]) == 0
+    summary = json.loads((tmp_path / "out/summary.json").read_text())
+    assert summary["parameters"]["flow"] == "DiffusionFlow" and summary["iterations"] == 4
+    assert summary["held_out"]["recall"] > 4 * summary["held_out"]["recall_before"]
+
+
 def test_groups_and_ignored_columns(tmp_path):
     group = np.repeat(np.arange(100), 5)
     names = np.char.add("n", np.arange(500).astype(str))
-    write_csv(tmp_path / "d.csv", ["x", "y", "person", "name", "r"], [*X.T, group, names, Y[:, 0]])
+    columns = {"x": X[:, 0], "y": X[:, 1], "person": group, "name": names, "r": Y[:, 0]}
+    write_csv(tmp_path / "d.csv", columns)
     out = tmp_path / "out"
     assert fit(tmp_path / "d.csv", "--feature", "r", "--group", "person", "--ignore", "name", "--out", out) == 0
     part = np.loadtxt(out / "embedding.csv", delimiter=",", skiprows=1, usecols=1, dtype=str)
@@ -125,6 +192,7 @@ def refused(capsys, code, *words):
     ("x,y,radius\n1,2,3\n4,5,inf\n", ("column 'radius' is not finite at data row 2",)),
     ("x,y,r\n1,2,3\n4,5,6\n", ("no column 'radius'", "x, y, r")),
     ("radius\n1\n2\n", ("no data columns",)),
+    ("x,radius\n" + "1,2\n3,4\n" * 5, ("leaves 8 rows to fit", "at least 10")),
 ])  # fmt: skip
 def test_bad_tables(content, words, tmp_path, capsys):
     (tmp_path / "bad.csv").write_text(content)
@@ -139,7 +207,7 @@ def test_unreadable_files(ring, tmp_path, capsys):
     (tmp_path / "d.npz").write_text("x")
     refused(capsys, fit(tmp_path / "d.npz", "--feature", "r", "--out", tmp_path / "o"), "cannot be read")
     refused(capsys, fit(ring, "--out", tmp_path / "o"), "--feature COLUMN")
-    write_csv(tmp_path / "short.csv", ["f"], [Y[:10, 0]])
+    write_csv(tmp_path / "short.csv", {"f": Y[:10, 0]})
     code = fit(ring, "--feature-file", tmp_path / "short.csv", "--out", tmp_path / "o")
     refused(capsys, code, "has 10 rows but", "has 500")
 
@@ -152,7 +220,7 @@ def test_folders_that_cannot_be_written(ring, tmp_path, capsys):
 
 
 def test_nothing_half_written(ring, tmp_path, capsys, monkeypatch):
-    import idm_nb.command_line as module
+    import idm_nb.results as module
 
     def full(*args):
         raise OSError(28, "No space left on device")
@@ -172,8 +240,11 @@ def test_transform_errors(ring, tmp_path, capsys):
     np.savez(tmp_path / "f.npz", a=1)
     refused(capsys, transform(tmp_path / "f.npz", ring, "--out", target), "not a model saved by idm_nb")
     refused(capsys, transform(model, ring, "--out", tmp_path / "t.txt"), "must be .csv or .npz")
-    write_csv(tmp_path / "less.csv", ["x"], [X[:, 0]])
+    write_csv(tmp_path / "less.csv", {"x": X[:, 0]})
     refused(capsys, transform(model, tmp_path / "less.csv", "--out", target), "no column 'y'")
+    alike = lambda *a: main(["alike", model, *map(str, a), "--quiet"])
+    refused(capsys, alike(ring, "--out", tmp_path / "t.txt"), "must be .csv")
+    refused(capsys, alike(ring, "--out", target, "--count", 401), "--count", "400")
     assert not (tmp_path / "t.csv").exists()
 
 
@@ -189,7 +260,7 @@ def test_bad_arguments(ring, tmp_path, capsys):
 
 
 def test_help_reads_like_documentation(capsys):
-    for arguments in (["--help"], ["fit", "--help"], ["transform", "--help"], ["demo", "--help"]):
+    for arguments in (["--help"], ["fit", "--help"], ["transform", "--help"], ["alike", "--help"], ["demo", "--help"]):
         with pytest.raises(SystemExit) as stop:
             build_parser().parse_args(arguments)
         assert stop.value.code == 0

@@ -35,7 +35,7 @@ def test_two_computations_from_one_object_agree():
     first = model.fit_transform(POINTS)
     coordinates, moved = model.coordinates(0.05), model.transform(NEW)
     distances = model.diffusion_distances([0, 5], 0.05)
-    model.coordinates(0.5, "dimension-free"), model.extend(NEW[:3]), model.choose_time(3)
+    model.coordinates(0.5, "dimension-free"), model.extend(NEW[:3])
     assert np.array_equal(model.coordinates(0.05), coordinates)
     assert np.array_equal(model.transform(NEW), moved)
     assert np.array_equal(model.diffusion_distances([0, 5], 0.05), distances)
@@ -57,14 +57,14 @@ def test_pieces_are_reported_and_coordinates_are_finite():
     apart = np.vstack([POINTS[:300], POINTS[300:600] + 50, POINTS[600:700] - 50])
     with pytest.warns(UserWarning, match=r"falls into 3 pieces \(sizes 300, 300, 100\)"):
         model = DiffusionMap(5, n_neighbors=40, random_state=0).fit(apart)
-    assert model.n_pieces_ == 3
+    assert model.n_connected_components_ == 3
     assert np.allclose(model.markov_eigenvalues_[:3], 1, atol=1e-10)  # one for each piece
     for form in (True, False, "dimension-free"):
         assert np.isfinite(model.coordinates(0.01, form)).all()
     assert np.isfinite(model.transform(np.vstack([NEW, NEW + 25]))).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert DiffusionMap(5, random_state=0).fit(POINTS).n_pieces_ == 1
+        assert DiffusionMap(5, random_state=0).fit(POINTS).n_connected_components_ == 1
 
 
 def test_pieces_of_a_precomputed_kernel_are_reported():
@@ -77,7 +77,7 @@ def test_pieces_of_a_precomputed_kernel_are_reported():
 def test_gaussian_cloud_in_ten_dimensions_converges():
     X = np.random.default_rng(0).normal(size=(5000, 10))
     model = DiffusionMap(10, random_state=0).fit(X)
-    operator, xi = model.operator_, model.markov_eigenvalues_
+    operator, xi = model.diffusion_.operator, model.markov_eigenvalues_
     vectors = model.eigenfunctions_ * operator.scale[:, None]
     vectors /= np.linalg.norm(vectors, axis=0)
     assert np.abs(operator.symmetric @ vectors - vectors * xi).max() < 1e-8

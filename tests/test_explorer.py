@@ -1,5 +1,8 @@
-"""The explorer: its callbacks, what it refuses, and the page it writes."""
+"""The explorer: its answers, its callbacks, what it refuses, and the page it writes."""
 
+import json
+import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -8,8 +11,19 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from idm_nb import DiffusionMap, IteratedDiffusionMap, explore, feature_example, save_explorer
-from idm_nb.explorer import Exploration, explorer_html
+import idm_nb
+from idm_nb import (
+    DiffusionFlow,
+    DiffusionMap,
+    IteratedDiffusionMap,
+    explore,
+    feature_example,
+    save_explorer,
+)
+from idm_nb.exploration import Exploration, flow_with, told
+from idm_nb.explorer import project
+from idm_nb.explorer_page import explorer_html, page_data, page_file
+from idm_nb.idm import ClosedFlow
 
 X, Y, _ = feature_example("torus phi", 300, random_state=0)  # an angle as (sin, cos)
 
@@ -17,6 +31,14 @@ X, Y, _ = feature_example("torus phi", 300, random_state=0)  # an angle as (sin,
 @pytest.fixture(scope="module")
 def model():
     return IteratedDiffusionMap(2, random_state=0).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def branched():
+    points, feature, _ = feature_example("torus x", 1200, random_state=0)
+    found = IteratedDiffusionMap(3, regressor="kernel", random_state=0).fit(points, feature)
+    assert found.branches_.n_branches > 1
+    return found
 
 
 @pytest.fixture()
@@ -27,31 +49,31 @@ def widgets():
 @pytest.fixture(params=["image", "ipympl"])
 def explorer(request, model, widgets):
     pytest.importorskip("ipympl") if request.param == "ipympl" else None
-    return explore(model, Y, canvas=request.param)
+    return explore(model, canvas=request.param)
 
 
 def red(explorer):
-    return np.asarray(explorer.picture.panels[0].near.get_offsets())
+    return np.asarray(explorer.picture.data.near.get_offsets())
 
 
 def test_every_slider_moves_the_picture(explorer):
-    seen = []
+    seen, controls = [], explorer.controls
     for name, value in (("iteration", 2), ("point", 11), ("neighbors", 20), ("turn", 90), ("tilt", -10),
                         ("solid", False), ("colour", "column 2"), ("iteration", 0)):  # fmt: skip
-        explorer.controls[name].value = value
+        getattr(controls, name).value = value
         seen.append(explorer.picture.png())
     assert len(set(seen)) == len(seen)
-    e = explorer.exploration
-    assert "Iteration 0 of 2" in explorer.status.value and "row 11" in explorer.status.value
-    assert np.allclose(red(explorer), e.views[0][e.neighbors(0, 11, 20), :2])
+    clouds = explorer.exploration.clouds
+    assert "Iteration 0 of 2" in controls.status.value and "row 11" in controls.status.value
+    assert np.allclose(red(explorer), clouds.views[0][clouds.near(0, 11, 20), :2])
 
 
 def test_click_chooses_and_drag_turns(model, widgets):
     pytest.importorskip("ipympl")
     from matplotlib.backend_bases import MouseEvent
 
-    explorer = explore(model, Y, canvas="ipympl")
-    panel, canvas = explorer.picture.panels[1], explorer.canvas.widget
+    explorer = explore(model, canvas="ipympl")
+    controls, panel, canvas = explorer.controls, explorer.picture.embedding, explorer.canvas.widget
     explorer.picture.figure.canvas.draw()
 
     def mouse(kind, place):
@@ -61,78 +83,150 @@ def test_click_chooses_and_drag_turns(model, widgets):
     place = panel.ax.transData.transform(panel.positions[123, :2])
     mouse("button_press", place)
     mouse("button_release", place)
-    found = explorer.point.value  # another point may be drawn at the same place
+    found = controls.point.value  # another point may be drawn at the same place
     assert np.linalg.norm(panel.positions[found, :2] - panel.positions[123, :2]) < 1e-9
-    before = explorer.turn.value, explorer.tilt.value, explorer.point.value
+    before = controls.turn.value, controls.tilt.value, controls.point.value
     mouse("button_press", place)
     mouse("motion_notify", place + [20, 10])
     mouse("button_release", place + [20, 10])
-    assert (explorer.turn.value, explorer.tilt.value) == (before[0] - 10, before[1] - 5)
-    assert explorer.point.value == before[2]
+    assert (controls.turn.value, controls.tilt.value) == (before[0] - 10, before[1] - 5)
+    assert controls.point.value == before[2]
+
+
+def test_a_drag_is_drawn_once(model, widgets, monkeypatch):
+    explorer, drawn = explore(model, canvas="image"), []
+    monkeypatch.setattr(explorer.canvas, "refresh", lambda: drawn.append(1))
+    explorer.rotate(20, 10)
+    assert len(drawn) == 1
 
 
 def test_another_tau(explorer, model):
-    explorer.tau.value = 0.6
-    assert not explorer.refit.disabled and "press the button" in explorer.status.value
-    explorer.refit.click()
-    assert explorer.model.tau == 0.6 and model.tau == 0.95 and "Fitted in" in explorer.status.value
-    explorer.tau.value = 0.95
-    assert explorer.model is model and explorer.refit.disabled
+    controls, before = explorer.controls, model.embedding_.copy()
+    controls.iteration.value = 2
+    controls.tau.value = 0.6
+    assert explorer.exploration.clouds.taus == (0.6,) and "tau = 0.60" in controls.status.value
+    again = IteratedDiffusionMap(2, tau=0.6, random_state=0).fit(X, Y)
+    assert np.allclose(explorer.exploration.clouds.points[2], again.embedding_)
+    assert model.tau == 0.95 and np.array_equal(model.embedding_, before)
+    controls.tau.value = 0.95
+    assert np.array_equal(explorer.exploration.clouds.points[2], before)
 
 
-def test_a_fit_that_fails_says_why(explorer, model, monkeypatch):
-    def fail(self, *args):
+def test_another_tau_takes_more_steps(widgets):
+    automatic = IteratedDiffusionMap(random_state=0).fit(X, Y)
+    controls = explore(automatic, canvas="image").controls
+    controls.tau.value = 0.9
+    assert controls.iteration.max > automatic.n_iterations_
+    controls.iteration.value = controls.iteration.max
+    controls.tau.value = 0.95
+    assert controls.iteration.value == controls.iteration.max == automatic.n_iterations_
+
+
+def test_taus_of_a_sequence(widgets):
+    several = IteratedDiffusionMap(3, tau=[0.5, 0.9], regressor="kernel", random_state=0).fit(X, Y)
+    explorer = explore(several, canvas="image")
+    assert explorer.controls.tau.value == 0.9 and "tau = 0.50, 0.90" in explorer.controls.status.value
+    explorer.controls.tau.value = 0.7
+    explorer.controls.tau.value = 0.9  # back to what was fitted
+    assert explorer.exploration.clouds.taus == (0.5, 0.9)
+
+
+def test_a_flow_that_fails_says_why(explorer, model, monkeypatch):
+    def fail(self, task):
         raise ValueError("no <luck>")
 
-    explorer.tau.value = 0.6
-    monkeypatch.setattr(IteratedDiffusionMap, "fit", fail)
-    explorer.refit.click()
-    assert "no &lt;luck&gt;" in explorer.status.value and explorer.model is model
+    monkeypatch.setattr(ClosedFlow, "run", fail)
+    explorer.controls.tau.value = 0.6
+    assert "no &lt;luck&gt;" in explorer.controls.status.value
+    assert explorer.exploration.clouds.taus == (0.95,)
 
 
-def test_without_the_feature(model, widgets):
-    explorer = explore(model, canvas="image")
-    explorer.tau.value = 0.5
-    assert explorer.refit.disabled and "call explore(model, y)" in explorer.status.value
-    assert list(explorer.exploration.colours)[0] == "angle of the feature"  # known from the embedding
+def test_with_diffusion_maps(widgets):
+    flow = DiffusionFlow("derivative", n_components=16)
+    stepwise = IteratedDiffusionMap(2, regressor="kernel", flow=flow, random_state=0).fit(X, Y)
+    again = flow_with(stepwise, (0.95,))
+    for known, found in zip(stepwise.flow_.embeddings(), again.embeddings(), strict=True):
+        assert np.array_equal(known, found)
+    explorer = explore(stepwise, canvas="image")
+    explorer.controls.tau.value = 0.6
+    clouds = explorer.exploration.clouds
+    assert np.array_equal(clouds.points[2], flow_with(stepwise, (0.6,)).embeddings()[-1])
+    assert not np.array_equal(clouds.points[1], stepwise.embeddings_[1])
+    assert "idm-explorer" in explorer_html(stepwise)
+
+
+def test_colours(model, branched):
+    assert list(Exploration(model).colours) == [
+        "angle of the feature", "feature 0", "feature 1", "angle of the held-out feature",
+        "held-out feature 0", "held-out feature 1", "column 0", "column 1", "column 2",
+    ]  # fmt: skip
+    found = Exploration(branched).colours
+    assert list(found)[:3] == ["feature", "held-out feature", "branch"]
+    assert found["branch"].kind == "label" and np.array_equal(found["branch"].values, branched.branch_)
+    codes = found["branch"].codes
+    assert all(np.ptp(codes[branched.branch_ == b]) == 0 for b in np.unique(branched.branch_))
+
+
+def test_the_feature_is_that_of_the_fit(branched):
+    points, feature, _ = feature_example("torus x", 1200, random_state=0)
+    assert np.allclose(Exploration(branched).features, feature)
+    assert np.array_equal(Exploration(branched, feature**2).features, feature**2)
+
+
+def test_branches_are_told(branched):
+    e = Exploration(branched)
+    middle = int(np.argmin(np.linalg.norm(e.clouds.points[0] - [0, 2, 1], axis=1)))
+    assert e.on_branch(middle, e.clouds.near(3, middle, 50)) == 50
+    assert "50 of them lie on its branch" in told(e, 3, middle, 50)
+    assert '"branch"' in explorer_html(branched)
 
 
 def test_colours_are_named_like_the_columns(widgets):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["east", "north", "up"])
     named = IteratedDiffusionMap(1, random_state=0).fit(frame, Y[:, 0])
-    explorer = explore(named, Y[:, 0], canvas="image")
-    assert explorer.colour.options == ("feature", "east", "north", "up")
-    explorer.tau.value = 0.5
-    explorer.refit.click()
-    assert explorer.colour.options == ("feature", "east", "north", "up")
-    assert list(explorer.exploration.colours) == ["feature", "east", "north", "up"]
+    explorer = explore(named, canvas="image")
+    assert explorer.controls.colour.options[-3:] == ("east", "north", "up")
+    explorer.controls.tau.value = 0.5
+    assert list(explorer.exploration.colours)[-3:] == ["east", "north", "up"]
+
+
+def test_rows_that_coincide():
+    twice = IteratedDiffusionMap(1, random_state=0).fit(np.r_[X, X[:50]], np.r_[Y, Y[:50]])
+    e = Exploration(twice)
+    assert len(e.rows) == 350 and np.array_equal(e.clouds.points[1], twice.embedding_)
+    assert {3, 303} <= set(e.clouds.near(1, 3, 5))
 
 
 def test_many_points_are_thinned(model):
-    e = Exploration(model, Y, max_points=100)
-    assert len(e.rows) == 100 and np.array_equal(e.clouds[1], model.embeddings_[1][e.rows])
-    assert np.array_equal(e.features, Y[e.rows])
+    e = Exploration(model, max_points=100)
+    assert len(e.rows) == 100 and np.array_equal(e.clouds.points[1], model.embeddings_[1][e.rows])
+    assert np.allclose(e.features, Y[e.rows])
 
 
 def test_one_column():
     line = IteratedDiffusionMap(1, random_state=0).fit(X[:, :1], Y[:, 0])
-    assert "idm-explorer" in explorer_html(line, Y[:, 0])
+    assert "idm-explorer" in explorer_html(line)
+
+
+def test_a_model_from_a_file(model, tmp_path):
+    model.save(tmp_path / "model.npz")
+    assert explorer_html(idm_nb.load(tmp_path / "model.npz")) == explorer_html(model)
 
 
 def test_ipywidgets_absent(model, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     with pytest.raises(ImportError, match=r"needs ipywidgets.*pip install 'idm_nb\[notebook\]'"):
-        explore(model, Y)
-    save_explorer(model, tmp_path / "page.html", Y)
+        explore(model)
+    save_explorer(model, tmp_path / "page.html")
 
 
 def test_ipympl_absent(model, widgets, monkeypatch):
     monkeypatch.setitem(sys.modules, "ipympl", None)
     monkeypatch.setitem(sys.modules, "ipympl.backend_nbagg", None)
-    assert type(explore(model, Y).canvas).__name__ == "PlainCanvas"
+    assert type(explore(model).canvas).__name__ == "PlainCanvas"
     with pytest.raises(ImportError):
-        explore(model, Y, canvas="ipympl")
+        explore(model, canvas="ipympl")
 
 
 @pytest.mark.parametrize("make, error, words", [
@@ -158,10 +252,32 @@ def test_bad_arguments(model, widgets, tmp_path):
 
 
 def test_page(model, tmp_path):
-    save_explorer(model, tmp_path / "page.html", Y, title="A <torus>", max_points=200, max_columns=1)
+    save_explorer(model, tmp_path / "page.html", title="A <torus> for $5", max_points=200, max_columns=1)
     page = (tmp_path / "page.html").read_text()
-    assert "A &lt;torus&gt;" in page and "http" not in page and "NaN" not in page
+    assert "A &lt;torus&gt; for $5" in page and "http" not in page and "NaN" not in page
     assert '"column 0"' in page and '"column 1"' not in page
     assert page.count("<label>") == page.count("</label>") == 6  # every control has one
-    save_explorer(model, tmp_path / "again.html", Y, title="A <torus>", max_points=200, max_columns=1)
+    assert page.count('aria-label="') == page.count("<canvas") + 1  # and every picture
+    save_explorer(model, tmp_path / "again.html", title="A <torus> for $5", max_points=200, max_columns=1)
     assert (tmp_path / "again.html").read_text() == page
+
+
+def test_the_script_says_what_python_says(branched, tmp_path):
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node runs the script of the page")
+    e = Exploration(branched, max_points=500)
+    data = page_data(e, 20, 40)
+    asked = [(step, choice, 30) for step in range(4) for choice in range(20)]
+    program = page_file("explorer.js") + (
+        f"\nconst data = unpack({json.dumps(data)}), asked = {json.dumps(asked)};"
+        "\nconsole.log(JSON.stringify([asked.map(a => told(data, ...a)),"
+        "\n  data.views.map(view => project(view, 33, 21)), least(data, data.chosen[3], 30)]));"
+    )
+    (tmp_path / "page.js").write_text(program)
+    run = subprocess.run([node, tmp_path / "page.js"], capture_output=True, text=True, check=True)
+    sentences, places, least = json.loads(run.stdout)
+    assert sentences == [told(e, step, data["chosen"][choice], k) for step, choice, k in asked]
+    for found, view in zip(places, e.clouds.views, strict=True):
+        assert np.abs(found - project(view, 33, 21)).max() < 1e-4  # coordinates of 16 bits
+    assert np.isclose(least, e.spreads(data["chosen"][3], 30)[1], rtol=1e-5)
