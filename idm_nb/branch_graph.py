@@ -154,7 +154,7 @@ def simplify(graph, size):
                 graph.heights[kept] = (graph.heights[lower] + graph.heights[upper]) / 2
             graph.merge_nodes(gone, kept)
 
-# %% ../nbs/04e_branches_of_a_feature.ipynb #05d48237
+# %% ../nbs/04e_branches_of_a_feature.ipynb #0c0d627c
 class Branches(Storage):
     """Branches of the level sets of a feature.
 
@@ -196,7 +196,7 @@ class Branches(Storage):
         arc, forks = arcs_of(sets)
         rows = rows_of_arcs(sets, arc, self._centrality(sets))
         self.nodes, self.ends = np.empty(0), np.empty((0, 2), dtype=int)
-        if sets.starts is None:
+        if sets.spans is None:
             self.membership = np.unique(rows, return_inverse=True)[1].ravel()
             return
         graph = simplify(ArcGraph(sets, arc, forks, rows, self.heights), sets.size)
@@ -211,11 +211,11 @@ class Branches(Storage):
         self.membership = number[graph.became[rows]]
 
     def _centrality(self, sets):
-        if sets.starts is None:
+        if sets.spans is None:
             centers = [self.features[w].mean(axis=0) for w in sets.windows]
             return [np.linalg.norm(self.features[w] - c, axis=1) for w, c in zip(sets.windows, centers)]
         rank = np.argsort(np.argsort(self.heights, kind="stable"))
-        return [np.abs(rank[w] - a - sets.size / 2) for w, a in zip(sets.windows, sets.starts)]
+        return [np.abs(rank[w] - (a + b) / 2) for w, (a, b) in zip(sets.windows, sets.spans)]
 
 # %% ../nbs/04e_branches_of_a_feature.ipynb #2c77a3c0
 @patch

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['main']
 
-# %% ../nbs/22_command_line.ipynb #631732e0
+# %% ../nbs/22_command_line.ipynb #47ac14e8
 import argparse
 import sys
 import time
@@ -24,12 +24,12 @@ from .held_out import Placed, split_rows
 from .idm import IteratedDiffusionMap
 from .images import rotated_digits
 from .letter import DiffusionFlow
-from .results import Results, TableModel, check_folder, coordinate_columns, files_of
-from .results import held_out_facts, write_folder
+from .results import Results, TableModel, above_chance, check_folder, coordinate_columns
+from .results import files_of, held_out_facts, write_folder
 from .storage import load_model, write_whole
 from .tables import Table, read_table, write_csv
 
-# %% ../nbs/22_command_line.ipynb #c090a439
+# %% ../nbs/22_command_line.ipynb #4c9250b3
 @dataclass
 class Inputs:
     """What is fitted.
@@ -56,26 +56,34 @@ def all_found(table, names):
     return [found for name in names or [] for found in table.find(name)]
 
 
-def load_inputs(options):
-    "The `Inputs` that the arguments of `fit` name."
-    table = source = read_table(options.data)
-    features, wanted = all_found(table, options.feature if not options.feature_file else []), options.feature
+def load_features(options, table):
+    "The table that holds the features that the arguments of `fit` name, and their columns."
     if options.feature_file:
         source = read_table(options.feature_file)
-        features = []
         if len(source) != len(table):
-            raise ValueError(f"{source.source} has {len(source)} rows but {table.source} has {len(table)}")
-    elif not wanted:
+            raise ValueError(
+                f"{source.source} has {len(source)} rows but {table.source} has {len(table)}"
+            )
+        return source, all_found(source, options.feature) or source.names
+    if not options.feature:
         raise ValueError("name the feature with --feature COLUMN or --feature-file FILE")
-    others = [table.find(name)[0] if name else None for name in (options.group, options.label)]
-    left_out = {*features, *all_found(table, options.ignore), *others}
+    return table, all_found(table, options.feature)
+
+
+def load_inputs(options):
+    "The `Inputs` that the arguments of `fit` name."
+    table = read_table(options.data)
+    source, features = load_features(options, table)
+    own = features if source is table else []
+    group, label = (name and table.find(name)[0] for name in (options.group, options.label))
+    left_out = {*own, *all_found(table, options.ignore), group, label}
     data = all_found(table, options.columns) or [n for n in table.names if n not in left_out]
-    shared = sorted(set(data) & set(features))
+    shared = sorted(set(data) & set(own))
     if shared:
         raise ValueError(f"column {shared[0]!r} is both data and feature")
     if not data:
         raise ValueError(f"{table.source} has no data columns left besides the feature")
-    return Inputs(table, source, data, features or all_found(source, wanted) or source.names, *others)
+    return Inputs(table, source, data, features, group, label)
 
 # %% ../nbs/22_command_line.ipynb #1790054e
 FLOWS = {"closed": lambda: None, "diffusion": DiffusionFlow}
@@ -121,7 +129,7 @@ def run_fit(given, options):
     write_folder(options.out, files_of(results, **told, seconds=seconds))
     return results
 
-# %% ../nbs/22_command_line.ipynb #3411cd41
+# %% ../nbs/22_command_line.ipynb #a976ff20
 def open_model(path):
     "The `TableModel` in a file."
     if not Path(path).is_file():
@@ -151,17 +159,17 @@ def write_file(out, write):
 
 def run_transform(options):
     "Coordinates and predictions of the rows of a file, written to `options.out`."
-    fitted, table = open_model(options.model), None
+    fitted = open_model(options.model)
     out, table = check_file(options.out, (".csv", ".npz")), read_table(options.data)
     found = Placed.new(fitted.model, fitted.prepare(table))
-    told = fitted.told(found)
     if out.suffix.lower() == ".npz":
-        guess, error = np.split(np.stack([told[name] for name in list(told)[:-2]], axis=1), 2, axis=1)
-        write_file(out, lambda path: np.savez_compressed(
-            path, embedding=found.embedding, prediction=guess, error=error, branch=found.branch,
-            foreign=found.foreign))  # fmt: skip
+        prediction, error = fitted.decoded(found)
+        arrays = dict(embedding=found.embedding, prediction=prediction, error=error)
+        arrays.update(branch=found.branch, foreign=found.foreign)
+        write_file(out, lambda path: np.savez_compressed(path, **arrays))
     else:
-        columns = {"row": range(1, len(table) + 1), **coordinate_columns(found.embedding), **told}
+        rows, places = range(1, len(table) + 1), coordinate_columns(found.embedding)
+        columns = {"row": rows, **places, **fitted.told(found)}
         write_file(out, lambda path: write_csv(path, columns))
     say(options, f"{len(table)} rows written to {out}")
 
@@ -248,7 +256,7 @@ def share(text):
         raise argparse.ArgumentTypeError(f"expected a number from 0 to below 1, got {text!r}")
     return value
 
-# %% ../nbs/22_command_line.ipynb #fddd0e7d
+# %% ../nbs/22_command_line.ipynb #e9c2913c
 def add_fit_options(parser):
     "Options that `fit` and `demo` share."
     add = parser.add_argument
@@ -258,17 +266,18 @@ def add_fit_options(parser):
     add("--regressor", choices=("auto", *KINDS), default="auto",
         help="estimate of the feature; auto mixes what is worth it on held-out rows (default)")  # fmt: skip
     add("--iterations", type=whole_or_auto, default="auto", metavar="N",
-        help="steps of the flow; auto stops when what is left of the data is below the error of the feature (default)")  # fmt: skip
+        help="steps of the flow; auto stops when what is left of the data is below the error of the "
+        "feature (default)")  # fmt: skip
     add("--tau", type=float, default=0.95, metavar="T",
         help="share of the feature in the metric of a step, between 0 and 1 (default 0.95)")  # fmt: skip
     add("--odds", type=float, default=20.0,
         help="evidence that a branch must bring: larger finds fewer and is surer (default 20)")  # fmt: skip
     add("--flow", choices=FLOWS, default="closed",
-        help="all steps at once (closed, default), or a diffusion map in each, as in the paper (diffusion)")  # fmt: skip
+        help="all steps at once (closed, default), or a diffusion map in each, as in the paper")  # fmt: skip
     add("--seed", type=int, default=0, help="seed of everything random (default 0)")
     add("--quiet", action="store_true", help="no progress on standard error")
 
-# %% ../nbs/22_command_line.ipynb #dc9acd45
+# %% ../nbs/22_command_line.ipynb #6424d9d8
 DESCRIPTION = """\
 Iterated diffusion maps: find the geometry in which distance means difference in
 the feature you name, whatever else varies in the data.
@@ -287,12 +296,12 @@ the label and the ignored ones are data. The folder receives
                    branch, and whether it is foreign: unlike everything in training
   branches.csv     the different ways to reach a value of the feature, and where they meet
   embedding.csv    coordinates and branch of every row
-  relevance.csv    which data columns vary along the learned space, and by how much
+  relevance.csv    which data columns matter, and by how much
   model.npz        the fitted model, for idm-nb transform and alike, or idm_nb.load
   summary.json     what was done and how well it did on held-out rows
 """
 
-# %% ../nbs/22_command_line.ipynb #205aab32
+# %% ../nbs/22_command_line.ipynb #5156e87b
 def add_columns(parser):
     "Options of `fit` that name columns."
     add = parser.add_argument
@@ -307,7 +316,7 @@ def add_columns(parser):
     add("--group", metavar="COLUMN",
         help="rows with equal values belong together (a person, a day) and are held out together")  # fmt: skip
     add("--label", metavar="COLUMN",
-        help="a column that the map is not given, but branches are compared with (a species, a site)")  # fmt: skip
+        help="a column that the map is not given; branches are compared with it (a species)")  # fmt: skip
     add("--scale", choices=("standard", "none"), default="standard",
         help="bring data columns to unit variance (default), or leave their units alone")  # fmt: skip
 
@@ -320,7 +329,7 @@ def add_new_rows(parser, run, ending):
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     parser.set_defaults(run=run)
 
-# %% ../nbs/22_command_line.ipynb #1079831b
+# %% ../nbs/22_command_line.ipynb #50e6d4b0
 def build_parser():
     "The argument parser of `idm-nb`."
     style = dict(formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -332,7 +341,8 @@ def build_parser():
     add_columns(fit)
     add_fit_options(fit)
     fit.set_defaults(run=lambda options: report_on(run_fit(load_inputs(options), options), options))
-    add_new_rows(add("transform", "coordinates, predictions and branches of new rows"), run_transform, ".csv or .npz")
+    move = add("transform", "coordinates, predictions and branches of new rows")
+    add_new_rows(move, run_transform, ".csv or .npz")
     alike = add("alike", "the training rows that are most like new rows")
     add_new_rows(alike, run_alike, ".csv")
     alike.add_argument("--count", type=int, default=10, metavar="K", help="how many (default 10)")
@@ -343,21 +353,23 @@ def build_parser():
     demo.set_defaults(run=lambda options: report_on(run_demo(options), options))
     return parser
 
-# %% ../nbs/22_command_line.ipynb #4c1e7166
+# %% ../nbs/22_command_line.ipynb #65ae6358
 def report_on(results, options):
     "Print the main figures, where the results are, and the verdict."
     facts = dict(held_out_facts(results))
-    above, count = results.relevance.above, len(results.relevance.names)
-    leading = [name for name, _, _, passed in results.relevance.ranked() if passed][:4]
     facts["branches"] = str(results.fitted.model.branches_.n_branches)
-    facts["columns that follow the map"] = f"{above.sum()} of {count}" + (f": {', '.join(leading)}" if leading else "")
+    kinds = "columns needed beside the others", "columns that follow the map"
+    for kind, relevance in zip(kinds, (results.local, results.projection)):
+        above = above_chance(relevance)
+        named = f": {', '.join(above[:4])}" if above else ""
+        facts[kind] = f"{len(above)} of {len(relevance.names)}{named}"
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
         print(f"{name:{width}}{value}")
     print(f"results in {options.out}: report.html and tables")
     print(results.fitted.model.verdict_)
 
-# %% ../nbs/22_command_line.ipynb #d7d529fe
+# %% ../nbs/22_command_line.ipynb #941b4126
 def main(arguments=None):
     """Entry point of `idm-nb` and `python -m idm_nb`; returns the exit status.
 
@@ -366,7 +378,7 @@ def main(arguments=None):
     options = build_parser().parse_args(arguments)
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *rest: print(f"idm-nb: warning: {message}", file=sys.stderr)
+            warnings.showwarning = lambda text, *rest: print(f"idm-nb: warning: {text}", file=sys.stderr)
             options.run(options)
     except (ValueError, TypeError, RuntimeError, FileNotFoundError) as error:
         print(f"idm-nb: error: {error}", file=sys.stderr)

@@ -239,40 +239,37 @@ def held_out_section(names, truth, new, numbers):
     figures = {"Predicted against true values": draw_predictions(names, truth, new)}
     return Section("Rows kept back", text, table, figures)
 
-# %% ../nbs/21_report.ipynb #153aa393
-def draw_relevance(relevance, local=None, shape=None):
-    """Bars of a `Relevance`, or with `shape` (height, width) a picture; returns a figure.
-
-    `local` `(m,)`, the local relevance, is drawn beside it.
-    """
-    panels = [("projection", relevance.values, relevance.threshold)]
-    panels += [] if local is None else [("local", local, None)]
-    height = 3.2 if shape else 0.9 + 0.22 * min(20, len(relevance.values))
-    figure = new_figure((3.4 if shape else 5) * len(panels), height)
-    for place, (title, values, threshold) in enumerate(panels, 1):
-        ax = figure.add_subplot(1, len(panels), place)
+# %% ../nbs/21_report.ipynb #7fd64a7a
+def draw_relevance(relevances, shape=None):
+    "Bars of each `Relevance`, or with `shape` (height, width) pictures; returns a figure."
+    count = len(relevances[0].values)
+    height = 3.2 if shape else 0.9 + 0.22 * min(20, count)
+    figure = new_figure((3.4 if shape else 5) * len(relevances), height)
+    for place, relevance in enumerate(relevances, 1):
+        ax = figure.add_subplot(1, len(relevances), place)
+        options = dict(threshold=relevance.threshold, title=relevance.kind)
         if shape is None:
-            bars(values, relevance.names, ax, threshold=threshold, title=title)
+            bars(relevance.values, relevance.names, ax, **options)
         else:
-            pixel_map(values, shape, ax, threshold=threshold, title=title)
+            pixel_map(relevance.values, shape, ax, **options)
             figure.colorbar(ax.images[0], ax=ax, shrink=0.8)
     figure.tight_layout()
     return figure
 
 
-def relevance_section(relevance, local=None, shape=None):
-    "Which columns follow the map, in a picture and in words; see `draw_relevance`."
-    rows = [f"{name} {value:.2f}" for name, value, _, above in relevance.ranked() if above]
+def relevance_section(local, projection, shape=None):
+    "Which columns follow the map, in a picture and in words, from a `Relevance` of either kind."
+    rows = [f"{name} {value:.2g}" for name, value, _, above in local.ranked() if above]
     more = f" and {len(rows) - 10} more" if len(rows) > 10 else ""
     found = ", ".join(rows[:10]) + more if rows else "none"
     text = (
-        f"Projection: share of the variance of each column that the leading coordinates of the map "
-        f"explain. Local: change of the prediction with the column, the others fixed. "
-        f"Grey columns are not above chance (permutations, corrected for the number of columns). "
-        f"Above chance {len(rows)} of {len(relevance.names)}: {found}. This is about the map; "
-        f"read the score on held-out rows first."
+        f"Local: what is lost of the prediction when a column is exchanged for a stand-in that is like "
+        f"it to the other columns, in units of the variance of the feature. Above chance {len(rows)} of "
+        f"{len(local.names)}: {found}. Projection: share of the variance of each column that varies along "
+        f"the map; columns that go along with a relevant one have it, too. Grey is not above chance "
+        f"(corrected for the number of columns)."
     )
-    figure = draw_relevance(relevance, local, shape)
+    figure = draw_relevance([local, projection], shape)
     return Section("Which columns", text, figures={"Relevance of the data columns": figure})
 
 # %% ../nbs/21_report.ipynb #07ae4f86

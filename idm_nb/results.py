@@ -5,18 +5,19 @@
 # %% auto #0
 __all__ = ['TableModel']
 
-# %% ../nbs/21a_results.ipynb #833f94e8
+# %% ../nbs/21a_results.ipynb #8036efff
 import json
 import shutil
 import tempfile
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from .held_out import Placed, held_out_numbers, plain_methods
 from .reeb import reeb_graph
-from .relevance import feature_relevance, relevance_baseline
+from .relevance import relevance_baseline
 from .report import branch_table, model_report, relevance_section
 from .storage import Storage, save_model
 from .tables import Table, write_csv
@@ -65,8 +66,8 @@ class Angle(Plain):
     def names(self, features):
         return [f"{wave}({name})" for wave in ("sin", "cos") for name in features]
 
-# %% ../nbs/21a_results.ipynb #515aa316
-FEWEST = 10  # rows to fit: plain methods are tuned on five folds, of two rows at least
+# %% ../nbs/21a_results.ipynb #6fb06ab2
+FEWEST = 16  # rows to fit, or to ask: four functions, on which columns are projected, need so many
 
 
 def yes_or_no(mask):
@@ -78,7 +79,7 @@ def coordinate_columns(embedding):
     "Named columns of coordinates."
     return {f"z{k}": column for k, column in enumerate(embedding.T, 1)}
 
-# %% ../nbs/21a_results.ipynb #72f94f07
+# %% ../nbs/21a_results.ipynb #a656f0de
 class TableModel(Storage):
     """An `IteratedDiffusionMap` together with the columns of the table it is fitted on.
 
@@ -122,14 +123,16 @@ class TableModel(Storage):
         values = table.numbers([n for column in self.columns for n in table.find(column)])
         return values if self.scale is None else (values - self.scale[0]) / self.scale[1]
 
+    def decoded(self, placed):
+        "Predictions and standard errors, `(q, n)` each, of `Placed` rows in the units of the table."
+        errors = self.coding.decode_errors(placed.predicted, placed.errors)
+        return self.coding.decode(placed.predicted), errors
+
     def told(self, placed):
-        "Columns that say in the units of the table what is predicted of `Placed` rows."
-        parts = {
-            "predicted": self.coding.decode(placed.predicted),
-            "standard error of": self.coding.decode_errors(placed.predicted, placed.errors),
-        }
-        named = {f"{what} {n}": c for what, part in parts.items() for n, c in zip(self.features, part.T)}
-        return {**named, "branch": placed.branch, "foreign": yes_or_no(placed.foreign)}
+        "Columns that say what is predicted of `Placed` rows."
+        columns, words = np.hstack(self.decoded(placed)).T, ("predicted", "standard error of")
+        names = [f"{what} {name}" for what in words for name in self.features]
+        return {**dict(zip(names, columns)), "branch": placed.branch, "foreign": yes_or_no(placed.foreign)}
 
     def alike(self, table, count):
         "Columns of pairs: rows of a `Table`, and the `count` training rows that are most alike."
@@ -137,8 +140,8 @@ class TableModel(Storage):
         known, flat = self.model.training_, index.ravel()
         features = self.coding.decode(known.features[known.inverse[flat]])
         pairs = np.indices(index.shape).reshape(2, -1) + 1
-        found = {"row": pairs[0], "rank": pairs[1], "training row": self.rows[flat], "distance": distance.ravel()}
-        return {**found, **dict(zip(self.features, features.T))}
+        found = {"row": pairs[0], "rank": pairs[1], "training row": self.rows[flat]}
+        return {**found, "distance": distance.ravel(), **dict(zip(self.features, features.T))}
 
 # %% ../nbs/21a_results.ipynb #59c4ad73
 def check_folder(path):
@@ -186,19 +189,17 @@ def joined(new, known, fresh):
 
     return Placed(*(both(part.name) for part in fields(Placed)))
 
-# %% ../nbs/21a_results.ipynb #0bbdee7f
-ROWS, GROUPS = 1000, 8  # fewer groups can be shuffled in too few ways: then rows are shuffled one by one
+# %% ../nbs/21a_results.ipynb #11077e4b
+ROWS, GROUPS = 100, 8  # most rows for exchange; fewer groups can change places in too few ways
 
 
-def column_relevance(fitted, X, groups, seed):
-    "The `Relevance` of the data columns of prepared rows `(N, m)`, and the local one."
-    model, some = fitted.model, np.random.default_rng(seed).permutation(len(X))[:ROWS]
-    many = len(some) >= 4 * model.embedding_.shape[1]
-    count = "auto" if many else max(1, min(4, len(some) // 4))
-    enough = groups is not None and len(np.unique(groups[some])) >= GROUPS
-    options = dict(n_coordinates=count, groups=groups[some] if enough else None, random_state=seed)
-    found = relevance_baseline(model, X[some], **options)
-    return replace(found, names=fitted.columns), feature_relevance(model, X[some], kind="local")
+def column_relevance(fitted, rows, y, groups, seed):
+    "`Relevance` of the data columns by exchange and by projection on four functions, see `Placed`."
+    enough = groups is not None and len(np.unique(groups)) >= GROUPS
+    options = dict(groups=groups if enough else None, random_state=seed)
+    local = relevance_baseline(fitted.model, rows.X, y, n_rows=ROWS, **options)
+    projection = relevance_baseline(fitted.model, rows.X, kind="projection", n_functions=4, **options)
+    return [replace(found, names=fitted.columns) for found in (local, projection)]
 
 # %% ../nbs/21a_results.ipynb #7c339e58
 class BranchLabels:
@@ -224,7 +225,7 @@ def most_frequent(labels):
     names, counts = np.unique(labels, return_counts=True)
     return str(names[counts.argmax()])
 
-# %% ../nbs/21a_results.ipynb #2c6bcd03
+# %% ../nbs/21a_results.ipynb #c25f1ba4
 class Results:
     """What came of fitting a table.
 
@@ -240,7 +241,7 @@ class Results:
     rows : Placed, all rows; fresh : Placed, rows kept back, or None
     branches : dict, columns of `branches.csv`; labels : BranchLabels or None
     numbers, plain : dicts, see `held_out_numbers` and `plain_methods`; None if nothing was kept back
-    relevance, local : Relevance of the data columns, and (m,) array
+    local, projection : Relevance of the data columns
     """
 
     def __init__(self, fitted, table, truth, new, *, groups=None, labels=None, shape=None, seed=0):
@@ -254,13 +255,16 @@ class Results:
             kept = None if groups is None else groups[~new]
             self.plain = plain_methods(self.rows.X, self.y[~new], self.fresh.X, self.y[new], kept)
             self.rows = joined(new, self.rows, self.fresh)
-        self.relevance, self.local = column_relevance(fitted, self.rows.X, groups, seed)
+        enough = new.sum() >= FEWEST
+        asked, mask = (self.fresh, new) if enough else (self.rows, np.ones(len(new), dtype=bool))
+        kept = None if groups is None else groups[mask]
+        self.local, self.projection = column_relevance(fitted, asked, self.y[mask], kept, seed)
         self.branches = branch_table(model, truth[~new], fitted.features)
         self.labels = None if labels is None else BranchLabels(*labels, self.rows.branch, new)
         if self.labels is not None:
             self.branches[f"mostly {self.labels.name}"] = self.labels.mostly
 
-# %% ../nbs/21a_results.ipynb #4d6e6feb
+# %% ../nbs/21a_results.ipynb #903784b5
 def verdict_numbers(verdict):
     "A `Verdict` as a dict, with its sentences."
     names = ("r2", "gain", "error", "beats_chance", "line", "best", "share", "noise_share")
@@ -281,16 +285,21 @@ def counted(model):
     return {"branches": len(graph.branches), "loops": graph.n_loops, "pieces": graph.n_pieces}
 
 
-def relevance_numbers(relevance, local):
-    "A `Relevance` and the local numbers as a dict."
-    columns = {
-        name: {"projection": round(float(first), 6), "local": round(float(second), 6)}
-        for name, first, second in zip(relevance.names, relevance.values, local)
-    }
-    above = [name for name, _, _, passed in relevance.ranked() if passed]
-    return {"threshold": relevance.threshold, "above_chance": above, "columns": columns}
+def relevance_table(*relevances):
+    "Columns of `relevance.csv`, from `Relevance` of several kinds."
+    table = {"column": relevances[0].names}
+    for found in relevances:
+        table[found.kind] = found.values
+        table[f"p of {found.kind}"] = found.p_values
+        table[f"{found.kind} above chance"] = yes_or_no(found.above)
+    return table
 
-# %% ../nbs/21a_results.ipynb #0542b9f5
+
+def above_chance(relevance):
+    "Names of the columns above chance, the largest first."
+    return [name for name, _, _, passed in relevance.ranked() if passed]
+
+# %% ../nbs/21a_results.ipynb #360416c5
 def summary_of(results):
     "What `Results` say, as a dict."
     fitted, model = results.fitted, results.fitted.model
@@ -309,7 +318,7 @@ def summary_of(results):
         "coordinates": model.embedding_.shape[1],
         "flow": {name: np.asarray(column).tolist() for name, column in model.diagnostics_.items()},
         "parameters": parameters,
-        "relevance": relevance_numbers(results.relevance, results.local),
+        "above_chance": {found.kind: above_chance(found) for found in (results.local, results.projection)},
     }
     if results.numbers is not None:
         found["held_out"] = {**without_nan(results.numbers), "r2_of_plain_methods": results.plain}
@@ -318,7 +327,7 @@ def summary_of(results):
         found["label"] = {"column": label.name, "share": label.share, "chance": label.chance}
     return found
 
-# %% ../nbs/21a_results.ipynb #1d15ae0a
+# %% ../nbs/21a_results.ipynb #e553c7dc
 def held_out_facts(results):
     "What is known of the rows kept back, a dict of text for the report."
     if results.numbers is None:
@@ -356,24 +365,22 @@ def page_of(results):
         branches=results.branches,
         held_out=held_out,
         numbers=held_out_facts(results),
-        more=[relevance_section(results.relevance, results.local, results.shape)],
+        more=[relevance_section(results.local, results.projection, results.shape)],
     )
 
-# %% ../nbs/21a_results.ipynb #71fa368f
+# %% ../nbs/21a_results.ipynb #80eae073
 def files_of(results, **more):
     "Writers of all files of a folder of results, see `write_folder`; `more` goes into the summary."
-    fitted, rows, found = results.fitted, results.rows, results.relevance
+    fitted, rows = results.fitted, results.rows
     first = {"row": range(1, len(results.new) + 1), "part": np.where(results.new, "held-out", "train")}
     truth = dict(zip(fitted.features, results.truth.T))
-    relevance = {"column": found.names, "projection": found.values, "p": found.p_values,
-                 "above chance": yes_or_no(found.above), "local": results.local}  # fmt: skip
     tables = {
         "embedding.csv": {**first, "branch": rows.branch, **coordinate_columns(rows.embedding)},
         "predictions.csv": {**first, **truth, **fitted.told(rows)},
         "branches.csv": results.branches,
-        "relevance.csv": relevance,
+        "relevance.csv": relevance_table(results.local, results.projection),
     }
-    writers = {name: lambda path, columns=columns: write_csv(path, columns) for name, columns in tables.items()}
+    writers = {name: partial(write_csv, columns=columns) for name, columns in tables.items()}
     page, summary = page_of(results), {**summary_of(results), **more}
     return {
         **writers,

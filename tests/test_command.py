@@ -51,6 +51,12 @@ def test_fit_and_transform(ring, tmp_path, capsys):
     assert np.array_equal(again.columns["foreign"], predictions.columns["foreign"])
     assert idm_nb.load(out / "model.npz").columns == ["x", "y"]
 
+    arrays = tmp_path / "moved.npz"
+    assert main(["transform", str(out / "model.npz"), str(ring), "--out", str(arrays), "--quiet"]) == 0
+    with np.load(arrays) as found:
+        assert np.array_equal(found["prediction"], again.numbers(["predicted radius"]))
+        assert found["error"].shape == found["prediction"].shape and found["foreign"].dtype == bool
+
 
 def test_alike(ring, tmp_path):
     out, found = tmp_path / "out", tmp_path / "alike.csv"
@@ -144,6 +150,22 @@ def test_regressor(regressor, ring, tmp_path):
     assert summary["parameters"]["regressor"] == regressor and summary["held_out"]["r2"] > 0.98
 
 
+def test_a_mixture_with_trees(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.where(X[:, 0] > 0, 2.0, -1.0) * np.sign(X[:, 1]) + 0.1 * rng.normal(size=400)
+    data, out, moved = tmp_path / "d.csv", tmp_path / "out", tmp_path / "moved.csv"
+    write_csv(data, {**dict(zip("abc", X.T)), "y": y})
+    assert fit(data, "--feature", "y", "--out", out) == 0
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["weights"]["boosting"] > 0.5 and summary["held_out"]["r2"] > 0.9
+    relevance = read_table(out / "relevance.csv")
+    assert relevance.columns["local above chance"].tolist() == ["yes", "yes", "no"]
+    assert main(["transform", str(out / "model.npz"), str(data), "--out", str(moved), "--quiet"]) == 0
+    written = read_table(out / "predictions.csv").numbers(["predicted y", "standard error of y"])
+    assert np.allclose(read_table(moved).numbers(["predicted y", "standard error of y"]), written)
+
+
 def test_the_flow_of_the_paper(ring, tmp_path):
     arguments = ["--out", str(tmp_path / "out"), "--flow", "diffusion", "--iterations", "4", "--quiet"]
     assert main(["fit", str(ring), "--feature", "radius", *arguments]) == 0
@@ -192,7 +214,7 @@ def refused(capsys, code, *words):
     ("x,y,radius\n1,2,3\n4,5,inf\n", ("column 'radius' is not finite at data row 2",)),
     ("x,y,r\n1,2,3\n4,5,6\n", ("no column 'radius'", "x, y, r")),
     ("radius\n1\n2\n", ("no data columns",)),
-    ("x,radius\n" + "1,2\n3,4\n" * 5, ("leaves 8 rows to fit", "at least 10")),
+    ("x,radius\n" + "1,2\n3,4\n" * 5, ("leaves 8 rows to fit", "at least 16")),
 ])  # fmt: skip
 def test_bad_tables(content, words, tmp_path, capsys):
     (tmp_path / "bad.csv").write_text(content)
