@@ -113,7 +113,7 @@ def straighten(graph):
             return True
     return False
 
-# %% ../nbs/04e_branches_of_a_feature.ipynb #a59e9466
+# %% ../nbs/04e_branches_of_a_feature.ipynb #b3096723
 def too_small(graph, size):
     "The arc that is smallest for its kind, as (share of its limit, arc, kind), or None."
     at, found = graph.at(), []
@@ -121,6 +121,8 @@ def too_small(graph, size):
         (down, beside_lower), (beside_upper, up) = at[lower], at[upper]
         free_below = not down and len(beside_lower) == 1
         free_above = not up and len(beside_upper) == 1
+        if graph.mass[a] == 0:
+            return 0.0, a, "empty"
         if free_below and free_above:
             continue  # a piece of its own
         if not (free_below or free_above):
@@ -133,7 +135,7 @@ def too_small(graph, size):
             found.append((graph.mass[a] / (kind[1] * size), a, kind[0]))
     return min(found, default=None)
 
-# %% ../nbs/04e_branches_of_a_feature.ipynb #0e526e0f
+# %% ../nbs/04e_branches_of_a_feature.ipynb #257accad
 def simplify(graph, size):
     "Contract what is thinner than a window of `size` rows; returns the graph."
     while True:
@@ -145,6 +147,9 @@ def simplify(graph, size):
         _, a, kind = small
         at, (lower, upper) = graph.at(), graph.arcs[a]
         touching = {b for v in (lower, upper) for side in at[v] for b in side} - {a}
+        if not touching:  # a piece without rows
+            del graph.arcs[a], graph.mass[a]
+            continue
         heir = max(touching, key=graph.mass.get)
         tip = lower if sum(map(len, at[lower])) == 1 else upper
         graph.absorb(a, heir)

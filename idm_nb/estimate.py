@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['ErrorModel', 'FeatureRegressor']
 
-# %% ../nbs/04c_stacked_estimate.ipynb #068dba11
+# %% ../nbs/04c_stacked_estimate.ipynb #92dfbae0
 import time
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .column_lengths import LengthRegression
-from .core import check_choice, check_features, check_fit, check_new, progress
+from .core import check_choice, check_features, check_fit, check_new, chunks, progress
 from .derivative import LocalRegression
 from .neighbors import NeighborGraph, PrincipalAxes, Search
 from .regression import FeatureEstimate, KernelRegression, RidgeEstimate, fold_of_rows
@@ -104,8 +104,33 @@ def _values(model, X, n):
         )
     return found.reshape(len(X), n)
 
-# %% ../nbs/04c_stacked_estimate.ipynb #254f7ecc
-class Boosting(RegressorMixin, BaseEstimator):
+# %% ../nbs/04c_stacked_estimate.ipynb #1cdd3b96
+class Trees(Storage):
+    "Sum of regression trees, from the nodes of a fitted `HistGradientBoostingRegressor`."
+
+    def __init__(self, model):
+        nodes = [tree.nodes for stage in model._predictors for tree in stage]
+        self.first = np.cumsum([0, *map(len, nodes)])[:-1]
+        shift, nodes = np.repeat(self.first, [len(part) for part in nodes]), np.concatenate(nodes)
+        leaf, own = nodes["is_leaf"].astype(bool), np.arange(len(nodes))
+        self.feature, self.threshold = nodes["feature_idx"].astype(int), nodes["num_threshold"].copy()
+        self.left, self.right = (np.where(leaf, own, nodes[side] + shift) for side in ("left", "right"))
+        self.value, self.depth = nodes["value"].copy(), int(nodes["depth"].max())
+        self.base = float(model._baseline_prediction.ravel()[0])
+
+    def predict(self, X):
+        "Values `(q,)` at rows `(q, m)`."
+        found, trees = np.empty(len(X)), len(self.first)
+        for piece in chunks(len(X), 40 * trees):
+            rows, at = np.arange(len(X))[piece, None], np.tile(self.first, (len(X[piece]), 1))
+            for _ in range(self.depth):
+                below = X[rows, self.feature[at]] <= self.threshold[at]
+                at = np.where(below, self.left[at], self.right[at])
+            found[piece] = self.base + self.value[at].sum(axis=1)
+        return found
+
+
+class Boosting(RegressorMixin, Storage, BaseEstimator):
     "Gradient boosting (scikit-learn's) for one feature or several."
 
     def __init__(self, random_state=0):
@@ -114,11 +139,11 @@ class Boosting(RegressorMixin, BaseEstimator):
     def fit(self, X, y, sample_weight=None):
         boost = lambda: HistGradientBoostingRegressor(random_state=self.random_state)
         columns = y[:, None] if y.ndim == 1 else y
-        self.models_ = [boost().fit(X, column, sample_weight) for column in columns.T]
+        self.trees_ = [Trees(boost().fit(X, column, sample_weight)) for column in columns.T]
         return self
 
     def predict(self, X):
-        return np.stack([model.predict(X) for model in self.models_], axis=1)
+        return np.stack([trees.predict(X) for trees in self.trees_], axis=1)
 
 # %% ../nbs/04c_stacked_estimate.ipynb #84a64565
 def stacking_weights(residuals):

@@ -151,7 +151,7 @@ def clone_flow(flow):
     "A flow with the parameters of another, not yet run."
     return type(flow)(**flow.parameters())
 
-# %% ../nbs/05_the_estimator.ipynb #f1519306
+# %% ../nbs/05_the_estimator.ipynb #6d772000
 class IteratedDiffusionMap(
     ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, TransformerMixin, Storage,
     BaseEstimator,
@@ -267,22 +267,27 @@ class IteratedDiffusionMap(
         With `return_std=True` also their standard errors, of the same shape. A training row gets
         what it would get as a new one.
         """
-        values = self._placed(X)[1]
+        values = self._estimated(X)[1]
         if not return_std:
             return values[:, 0] if self._one_feature else values
         errors = self.errors_(check_new(self, X), self.transform(X))
         return (values[:, 0], errors[:, 0]) if self._one_feature else (values, errors)
 
-# %% ../nbs/05_the_estimator.ipynb #43bc7761
+# %% ../nbs/05_the_estimator.ipynb #db150de5
+@patch
+def _estimated(self: IteratedDiffusionMap, X):
+    "Checked rows and their estimates; those of training rows as if they were new."
+    check_is_fitted(self)
+    X = check_new(self, X)
+    return X, self.training_.rows.recall(X, self.estimate_.values(X), self.estimate_.held_out_)
+
+
 @patch
 def _placed(self: IteratedDiffusionMap, X):
     "Checked rows, their estimates and branches."
-    check_is_fitted(self)
-    X = check_new(self, X)
-    rows, values = self.training_.rows, self.estimate_.values(X)
-    values = rows.recall(X, values, self.estimate_.held_out_)
+    X, values = self._estimated(X)
     branch = self.branches_.assign(self.axes_(X), values)
-    return X, values, rows.recall(X, branch, self.branches_.membership)
+    return X, values, self.training_.rows.recall(X, branch, self.branches_.membership)
 
 
 @patch(as_prop=True)
@@ -299,7 +304,7 @@ def transform_all(self: IteratedDiffusionMap, X):
     known = self.flow_.embeddings()
     return [X, *(self.training_.rows.recall(X, a, b) for a, b in zip(moved, known))]
 
-# %% ../nbs/05_the_estimator.ipynb #ed62844c
+# %% ../nbs/05_the_estimator.ipynb #bdd5a6b3
 @patch
 def kneighbors(self: IteratedDiffusionMap, X=None, n_neighbors=10):
     """The training rows that are most alike: near in the feature, on the same branch.
@@ -335,7 +340,7 @@ def assign(self: IteratedDiffusionMap, X):
 @patch
 def assign_proba(self: IteratedDiffusionMap, X):
     "Probability `(q, n_branches)` of each branch for the rows `X`."
-    X, values, _ = self._placed(X)
+    X, values = self._estimated(X)
     return self.branches_.assign_proba(self.axes_(X), values)
 
 

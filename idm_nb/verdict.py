@@ -15,14 +15,14 @@ from scipy import stats
 from .neighbors import PrincipalAxes, Search
 from .storage import Storage
 
-# %% ../nbs/04f_verdict.ipynb #7d015cd6
+# %% ../nbs/04f_verdict.ipynb #55861dc0
 CHANCE = 1 / 700  # three standard errors of a normal
 
 
 def gain_over_mean(features, residuals, groups, weights=None):
     """Mean gain in squared error over the mean of the other groups, and its standard error.
 
-    Both in units of the variance of the features `(N, n)`.
+    Both in units of the variance of the features `(N, n)`. Third the mean gain `(G,)` of each group.
     """
     label = np.unique(groups, return_inverse=True)[1].ravel()
     w = np.ones(len(features)) if weights is None else weights
@@ -35,25 +35,30 @@ def gain_over_mean(features, residuals, groups, weights=None):
     spread = float(w @ np.sum((features - np.average(features, axis=0, weights=w)) ** 2, axis=1) / w.sum())
     even = gain.sum() * mass / w.sum()
     error = np.sqrt(n / max(n - 1, 1) * np.sum((gain - even) ** 2))
-    return float(gain.sum() / spread), float(error / spread)
+    return float(gain.sum() / spread), float(error / spread), gain / mass
 
-# %% ../nbs/04f_verdict.ipynb #c4f5184b
-def beyond_chance(gain, error, n_groups):
-    "Is a gain with this standard error, from so many groups, more than chance?"
-    return bool(gain > stats.t.isf(CHANCE, max(n_groups - 1, 1)) * error)
+# %% ../nbs/04f_verdict.ipynb #4a868871
+def beyond_chance(gain, error, by_group):
+    "Is a gain with this standard error, made of those of groups `(G,)`, more than chance?"
+    t = stats.t.isf(CHANCE, max(len(by_group) - 1, 1))
+    return bool(gain > t * error) or stats.wilcoxon(by_group, alternative="greater").pvalue < CHANCE
 
-# %% ../nbs/04f_verdict.ipynb #6542417a
-NEARER, MOST, FEW = 3.0, 0.5, 5  # times nearer, share of the rows, neighbours passed over
+# %% ../nbs/04f_verdict.ipynb #8f5ee1d7
+NEARER, NEAR, FAR = 3.0, 6, 12  # times nearer, neighbours that are compared
 
 
 def look_grouped(X):
-    "Do most rows have a near copy? From distances to the nearest row and to the next but few."
+    "Do rows have near copies, more than points of their dimension would? From distances to neighbours."
     points = PrincipalAxes(X)(X)
-    k = min(FEW + 1, len(points) - 1)
-    distance = Search(points).nearest(points, k + 1)[1]
-    return bool(k > FEW and np.mean(NEARER * distance[:, 1] < distance[:, k]) > MOST)
+    if len(points) <= 2 * FAR:
+        return False
+    distance = np.maximum(Search(points).nearest(points, FAR + 1)[1], 1e-300)
+    growth = np.log(distance[:, FAR] / distance[:, NEAR]).mean()
+    dimension = np.sum(1 / np.arange(NEAR, FAR)) / max(growth, 1e-300)
+    chance = 1 - (1 - NEARER**-dimension) ** (NEAR - 1)
+    return bool(np.mean(NEARER * distance[:, 1] < distance[:, NEAR]) > (1 + chance) / 2)
 
-# %% ../nbs/04f_verdict.ipynb #1a2c4ff6
+# %% ../nbs/04f_verdict.ipynb #fd94b3b3
 class Verdict(Storage):
     """How far to trust a map.
 
@@ -74,9 +79,9 @@ class Verdict(Storage):
     def __init__(self, features, estimate, groups, weights=None, grouped=False):
         self.rows, self.grouped = len(features), grouped
         self.groups = int(len(np.unique(groups)))
-        self.gain, self.error = gain_over_mean(features, estimate.residuals_, groups, weights)
+        told = self.gain, self.error, _ = gain_over_mean(features, estimate.residuals_, groups, weights)
         self.r2 = estimate.r2(features, weights)
-        self.beats_chance = beyond_chance(self.gain, self.error, self.groups)
+        self.beats_chance = beyond_chance(*told)
         self.line = float(estimate.r2_.get("ridge", np.nan))
         self.best = max(estimate.weights_, key=estimate.weights_.get)
         self.share, self.noise_share = estimate.weights_[self.best], estimate.noise_share_
@@ -104,7 +109,7 @@ class Verdict(Storage):
             found.append("Most rows have a near copy: if rows belong together, such as several measurements of "
                          "one thing, give groups, or all these numbers are too good.")  # fmt: skip
         if self.noise_share > 0.5:
-            found.append(f"{self.noise_share:.0%} of what it misses is noise of the feature.")
+            found.append("What it misses looks like noise: rows that are alike differ as much in the feature.")
         return found
 
 # %% ../nbs/04f_verdict.ipynb #99374f4b

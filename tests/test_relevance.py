@@ -2,13 +2,15 @@
 
 import numpy as np
 import pytest
+from sklearn.cluster import DBSCAN
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from idm_nb import DiffusionMap, IteratedDiffusionMap, feature_relevance, learned_basis, relevance_baseline
+from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap, LearnedBasis, feature_relevance, relevance_baseline
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(900, 5))
@@ -16,6 +18,7 @@ X[:, 4] = 3.0  # a constant column is legal and irrelevant
 Y = 2 * X[:, 0] + X[:, 1]
 NEW = RNG.uniform(-1, 1, size=(600, 5))
 NEW[:, 4] = 3.0
+NEW_Y = 2 * NEW[:, 0] + NEW[:, 1]
 
 
 @pytest.fixture(scope="module")
@@ -31,81 +34,150 @@ def test_linear_feature_of_independent_columns(model, kind):
     assert found[4] == 0
 
 
-def test_baseline_separates(model):
-    result = relevance_baseline(model, NEW)
+@pytest.mark.parametrize("kind", ["projection", "local"])
+def test_baseline_separates(model, kind):
+    result = relevance_baseline(model, NEW, NEW_Y, kind=kind)
     assert result.above.tolist() == [True, True, False, False, False]
     assert (result.p_values[:2] == 1 / 200).all() and (result.p_values[2:] > 0.05).all()
-    count = round(float(np.mean(result.chance[:4]) * (len(NEW) - 1)))
-    assert count >= 4  # n functions explain n / (N - 1) by chance
+    assert np.array_equal(result.above, result.p_values <= 0.05)
     assert [row[0] for row in result.ranked()][:2] == ["x0", "x1"]
 
 
-def test_same_seed_same_result_and_values_agree(model):
-    first, second = (relevance_baseline(model, NEW, random_state=3) for _ in range(2))
+def test_chance_of_a_projection_is_its_number_of_functions(model):
+    result = relevance_baseline(model, NEW, kind="projection", n_functions=6)
+    assert abs(np.mean(result.chance[:4]) * (len(NEW) - 1) - 6) < 0.5  # n functions explain n / (N - 1)
+
+
+@pytest.mark.parametrize("kind", ["projection", "local"])
+def test_same_seed_same_result_and_values_agree(model, kind):
+    options = dict(kind=kind, random_state=3, n_rows=100)
+    first, second = (relevance_baseline(model, NEW, NEW_Y, **options) for _ in range(2))
     assert first.threshold == second.threshold
-    assert np.array_equal(first.values, feature_relevance(model, NEW))
+    assert np.array_equal(first.values, feature_relevance(model, NEW, NEW_Y, **options))
 
 
-def test_projection_is_free_of_units(model):
+def test_projection_is_fooled_by_correlated_columns_and_exchange_is_not():
+    passed = {"local": np.zeros(8), "projection": np.zeros(8)}
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        table = rng.normal(size=(1000, 8))
+        table[:, 2:6] += 1.5 * table[:, [0]]  # four columns that go with the cause, and two of noise
+        y = table[:, 0] + 0.5 * table[:, 1] + 0.3 * rng.normal(size=1000)
+        fitted = IteratedDiffusionMap(regressor="ridge", random_state=0).fit(table[:500], y[:500])
+        for kind, count in passed.items():
+            count += relevance_baseline(fitted, table[500:], y[500:], kind=kind, random_state=seed,
+                                        regressor=FeatureRegressor(["ridge"])).above  # fmt: skip
+    assert (passed["projection"][2:6] == 6).all()
+    assert (passed["local"][:2] == 6).all() and passed["local"][2:].sum() <= 2
+
+
+@pytest.mark.parametrize("groups", [None, np.repeat(np.arange(30), 4)], ids=["rows", "groups"])
+def test_false_alarms_of_exchange(groups):
+    false = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        table = rng.normal(size=(240, 6)) @ (np.eye(6) + 0.3 * rng.normal(size=(6, 6)))
+        y = table[:, 0] + np.sin(table[:, 1]) + rng.normal(size=240)
+        kernel = KernelRidge(alpha=0.1, kernel="rbf", gamma=0.1).fit(table[:120], y[:120])
+        rows, y = table[120:], y[120:]
+        if groups is not None:  # four rows of one person
+            rows, y = rows[groups] + 0.1 * rng.normal(size=rows.shape), y[groups]
+        options = dict(groups=groups, regressor=FeatureRegressor(["ridge"]), random_state=seed)
+        false += relevance_baseline(kernel, rows, y, **options).above[2:].any()
+    assert false <= 6  # 40 draws of 0.05 give more with probability 0.003
+
+
+def test_stepping_down_lets_weak_columns_through():
+    weak = LinearRegression().fit(X[:, :4], 20 * X[:, 0] + X[:, 1])
+    noisy = 20 * NEW[:, 0] + NEW[:, 1] + 0.1 * RNG.normal(size=600)
+    result = relevance_baseline(weak, NEW[:, :4], noisy)
+    assert result.above.tolist() == [True, True, False, False] and result.values[1] < 0.005
+
+
+@pytest.mark.parametrize("kind", ["projection", "local"])
+def test_free_of_units(kind):
     pipe = make_pipeline(StandardScaler(), IteratedDiffusionMap(2, random_state=0)).fit(X, Y)
     units = np.array([1e3, 1e-3, 1, 7, 1])
     other = make_pipeline(StandardScaler(), IteratedDiffusionMap(2, random_state=0)).fit(X * units, Y)
-    first, second = feature_relevance(pipe, NEW), feature_relevance(other, NEW * units)
-    assert np.allclose(first, second, atol=1e-6)
+    options = dict(kind=kind, n_rows=200)
+    first, second = feature_relevance(pipe, NEW, **options), feature_relevance(other, NEW * units, **options)
+    assert np.allclose(first, second, atol=1e-4)
 
 
 def test_models_without_prediction():
-    principal = PCA(2).fit(NEW * [3, 2, 1, 0.5, 1])
-    found = feature_relevance(principal, NEW * [3, 2, 1, 0.5, 1], n_coordinates=2)
-    assert found[:2].min() > 0.99 and found[2:].max() < 0.05  # the two axes are the two columns
+    stretched = NEW * [3, 2, 1, 0.5, 1]
+    principal = PCA(2).fit(stretched)
+    for kind in ("projection", "local"):
+        found = feature_relevance(principal, stretched, kind=kind)
+        assert found[:2].min() > 0.25 and found[2:].max() < 0.05  # the two axes are the two columns
     circle = 2 * np.pi * RNG.uniform(size=400)
     ring = np.c_[np.cos(circle), np.sin(circle), 0.01 * RNG.normal(size=400)]
     plain = DiffusionMap(4, random_state=0).fit(ring)
-    assert relevance_baseline(plain, ring).above.tolist() == [True, True, False]
+    assert relevance_baseline(plain, ring, kind="projection").above.tolist() == [True, True, False]
 
 
 def test_data_frames_lend_their_names():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X[:, :3], columns=["a", "b", "c"])
     fitted = IteratedDiffusionMap(1, random_state=0).set_output(transform="pandas").fit(frame, Y)
-    assert relevance_baseline(fitted, frame).names == ["a", "b", "c"]
+    new = pandas.DataFrame(NEW[:, :3], columns=["a", "b", "c"])
+    assert relevance_baseline(fitted, new, kind="projection").names == ["a", "b", "c"]
+    result = relevance_baseline(fitted, new, NEW_Y)
+    assert result.names == ["a", "b", "c"] and result.above.tolist() == [True, True, False]
 
 
 def test_functions_that_are_constant_on_the_rows(model):
     alone = np.tile(NEW[:1], (20, 1))
     assert (feature_relevance(model, alone) == 0).all()
-    assert (feature_relevance(model, alone + 0.0, kind="local") == 0).all()
+    with pytest.raises(ValueError, match="the model puts all rows of X in the same place"):
+        feature_relevance(model, alone, kind="projection")
+
+
+def test_basis_of_an_interval_is_cosines():
+    line = np.sort(RNG.uniform(size=(800, 1)), axis=0)
+    basis = LearnedBasis(PCA(1).fit(line), line)
+    exact = np.cos(np.pi * np.arange(5) * line)
+    correlation = [abs(np.corrcoef(a, b)[0, 1]) for a, b in zip(basis(line).T[1:], exact.T[1:])]
+    assert min(correlation) > 0.98
+    copies = LearnedBasis(PCA(1).fit(line), np.repeat(line, 50, axis=0))  # rows that coincide
+    assert np.allclose(copies(line), basis(line))
 
 
 @pytest.mark.parametrize("arguments, error, words", [
     (dict(kind="global"), ValueError, "kind='global' is not known; choose one of"),
-    (dict(n_coordinates=0), ValueError, "n_coordinates must be an integer, 1 or more, got 0"),
-    (dict(n_coordinates="all"), TypeError, "n_coordinates must be an integer, got 'all'"),
+    (dict(n_functions=0), ValueError, "n_functions must be an integer, 1 or more, got 0"),
+    (dict(n_functions="all"), TypeError, "n_functions must be an integer, got 'all'"),
     (dict(level=0), ValueError, "level must lie between 0 and 1, got 0"),
     (dict(n_permutations=5), ValueError, "n_permutations=5 cannot reach level=0.05: give at least 19"),
     (dict(n_permutations=0), ValueError, "n_permutations must be an integer, 1 or more"),
     (dict(groups=np.arange(7)), ValueError, "groups has 7 rows but X has 600: one label a row"),
     (dict(groups=np.arange(600) % 3), ValueError, "groups has 3 different labels: at least 8"),
+    (dict(y=None), ValueError, "kind='local' compares predictions with features: pass y"),
+    (dict(y=NEW_Y[:9]), ValueError, "y has 9 rows but X has 600"),
+    (dict(n_rows=2), ValueError, "n_rows must be an integer, 8 or more"),
 ])  # fmt: skip
 def test_bad_arguments(model, arguments, error, words):
     with pytest.raises(error, match=words):
-        relevance_baseline(model, NEW, **arguments)
+        relevance_baseline(model, NEW, **{"y": NEW_Y, **arguments})
 
 
 def test_bad_rows_and_models(model):
     spoiled = NEW.copy()
     spoiled[17, 2] = np.nan
-    with pytest.raises(ValueError, match="X contains NaN at row 17, column 2"):
-        feature_relevance(model, spoiled)
-    with pytest.raises(ValueError, match="X has 4 features, but .* is expecting 5"):
-        feature_relevance(model, NEW[:, :4])
-    with pytest.raises(ValueError, match="X has 10 rows, too few to project on .* coordinates"):
-        feature_relevance(model, NEW[:10])
-    with pytest.raises(ValueError, match="minimum of 8"):
-        feature_relevance(model, NEW[:3])
+    for kind in ("projection", "local"):
+        with pytest.raises(ValueError, match="X contains NaN at row 17, column 2"):
+            feature_relevance(model, spoiled, kind=kind)
+        with pytest.raises(ValueError, match="X has 4 features, but .* is expecting 5"):
+            feature_relevance(model, NEW[:, :4], kind=kind)
+        with pytest.raises(ValueError, match="minimum of 8"):
+            feature_relevance(model, NEW[:3], kind=kind)
+        with pytest.raises(NotFittedError):
+            feature_relevance(IteratedDiffusionMap(), NEW, kind=kind)
+    with pytest.raises(ValueError, match="X has 10 rows, too few to project on .* functions"):
+        feature_relevance(model, NEW[:10], kind="projection")
     with pytest.raises(TypeError, match="LinearRegression has no transform"):
-        feature_relevance(LinearRegression().fit(X, Y), NEW)
-    with pytest.raises(NotFittedError):
-        feature_relevance(IteratedDiffusionMap(), NEW)
-    with pytest.raises(TypeError, match="n_coordinates must be an integer"):
-        learned_basis(model, NEW, 2.5)
+        feature_relevance(LinearRegression().fit(X, Y), NEW, kind="projection")
+    with pytest.raises(TypeError, match="DBSCAN has neither predictions nor coordinates"):
+        feature_relevance(DBSCAN().fit(X), NEW)
+    with pytest.raises(TypeError, match="n_functions must be an integer"):
+        LearnedBasis(model, NEW, 2.5)
