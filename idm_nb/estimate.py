@@ -261,7 +261,7 @@ def fit_candidates(kinds, X, y, groups, weights, seed, verbose=False):
             found[name] = fit(KINDS[name](seed))
     return found
 
-# %% ../nbs/04c_stacked_estimate.ipynb #0aa7dc76
+# %% ../nbs/04c_stacked_estimate.ipynb #4954edb0
 class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEstimator):
     """Stacked regression with honest held-out values and standard errors.
 
@@ -277,6 +277,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
     Attributes
     ----------
     residuals_ : (N, n) array, features less held-out values; held_out_ : (N, n) array, those values
+    line_residuals_ : (N, n) array, the same of ridge regression, or None
     candidates_ : dict from name to FeatureEstimate; weights_, r2_, seconds_ : dicts from name to its
         share in the mixture, its held-out R2, and its processor time
     noise_share_ : float, share of the squared residuals that is noise of the feature
@@ -317,6 +318,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
         self.residuals_ = combine(mixture, [part.residuals_ for part in parts.values()])
         self.held_out_ = features - self.residuals_
         self.noise_share_ = share_of_noise(parts.get("kernel"), self.residuals_, count)
+        self.line_residuals_ = parts["ridge"].residuals_ if "ridge" in parts else None
         self.candidates_ = {n: p for n, p in parts.items() if self.weights_[n] > 0}
         self.errors_ = ErrorModel(X, features, self.residuals_, random_state=seed)
         return self

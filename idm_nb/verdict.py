@@ -15,33 +15,38 @@ from scipy import stats
 from .neighbors import PrincipalAxes, Search
 from .storage import Storage
 
-# %% ../nbs/04f_verdict.ipynb #55861dc0
+# %% ../nbs/04f_verdict.ipynb #0a0b66e9
 CHANCE = 1 / 700  # three standard errors of a normal
 
 
-def gain_over_mean(features, residuals, groups, weights=None):
-    """Mean gain in squared error over the mean of the other groups, and its standard error.
+def mean_of_others(features, groups, weights=None):
+    "Mean `(N, n)` of the features of the other groups, for each row."
+    label = np.unique(groups, return_inverse=True)[1].ravel()
+    w = np.ones(len(features)) if weights is None else weights
+    sums = np.stack([np.bincount(label, w * column) for column in features.T], axis=1)
+    rest = np.maximum(w.sum() - np.bincount(label, w), 1e-300)
+    return ((sums.sum(axis=0) - sums) / rest[:, None])[label]
+
+# %% ../nbs/04f_verdict.ipynb #3567fa2f
+def gain_over(rivals, residuals, features, groups, weights=None):
+    """Mean gain in squared error of residuals `(N, n)` over those of a rival, and its standard error.
 
     Both in units of the variance of the features `(N, n)`. Third the mean gain `(G,)` of each group.
     """
     label = np.unique(groups, return_inverse=True)[1].ravel()
     w = np.ones(len(features)) if weights is None else weights
-    mass = np.bincount(label, w)
-    rest = w.sum() - mass
-    sums = np.stack([np.bincount(label, w * column) for column in features.T], axis=1)
-    others = (sums.sum(axis=0) - sums) / np.maximum(rest, 1e-300)[:, None]
-    missed = np.sum((features - others[label]) ** 2, axis=1) - np.sum(residuals**2, axis=1)
+    mass, missed = np.bincount(label, w), np.sum(rivals**2, axis=1) - np.sum(residuals**2, axis=1)
     gain, n = np.bincount(label, w * missed) / w.sum(), len(mass)
     spread = float(w @ np.sum((features - np.average(features, axis=0, weights=w)) ** 2, axis=1) / w.sum())
     even = gain.sum() * mass / w.sum()
     error = np.sqrt(n / max(n - 1, 1) * np.sum((gain - even) ** 2))
     return float(gain.sum() / spread), float(error / spread), gain / mass
 
-# %% ../nbs/04f_verdict.ipynb #4a868871
+# %% ../nbs/04f_verdict.ipynb #9c2a662a
 def beyond_chance(gain, error, by_group):
     "Is a gain with this standard error, made of those of groups `(G,)`, more than chance?"
     t = stats.t.isf(CHANCE, max(len(by_group) - 1, 1))
-    return bool(gain > t * error) or stats.wilcoxon(by_group, alternative="greater").pvalue < CHANCE
+    return bool(gain > t * error or stats.wilcoxon(by_group, alternative="greater").pvalue < CHANCE)
 
 # %% ../nbs/04f_verdict.ipynb #8f5ee1d7
 NEARER, NEAR, FAR = 3.0, 6, 12  # times nearer, neighbours that are compared
@@ -58,7 +63,7 @@ def look_grouped(X):
     chance = 1 - (1 - NEARER**-dimension) ** (NEAR - 1)
     return bool(np.mean(NEARER * distance[:, 1] < distance[:, NEAR]) > (1 + chance) / 2)
 
-# %% ../nbs/04f_verdict.ipynb #fd94b3b3
+# %% ../nbs/04f_verdict.ipynb #bdb06571
 class Verdict(Storage):
     """How far to trust a map.
 
@@ -70,8 +75,8 @@ class Verdict(Storage):
 
     Attributes
     ----------
-    r2 : float, held-out R2 of the estimate; gain, error : floats, see `gain_over_mean`
-    beats_chance : bool; line : float, held-out R2 of ridge regression, NaN if it was not tried
+    r2 : float, held-out R2 of the estimate; gain, error : floats, over the mean of others, see `gain_over`
+    beats_chance : bool; bends : bool, is it better than ridge regression; line : float, held-out R2 of ridge regression, NaN if it was not tried
     best, share : name of the estimate with the largest weight, and the weight
     noise_share : float, share of the squared residuals that is noise
     """
@@ -79,7 +84,11 @@ class Verdict(Storage):
     def __init__(self, features, estimate, groups, weights=None, grouped=False):
         self.rows, self.grouped = len(features), grouped
         self.groups = int(len(np.unique(groups)))
-        told = self.gain, self.error, _ = gain_over_mean(features, estimate.residuals_, groups, weights)
+        known = estimate.residuals_, features, groups, weights
+        mean = features - mean_of_others(features, groups, weights)
+        told = self.gain, self.error, _ = gain_over(mean, *known)
+        line = estimate.line_residuals_
+        self.bends = line is not None and beyond_chance(*gain_over(line, *known))
         self.r2 = estimate.r2(features, weights)
         self.beats_chance = beyond_chance(*told)
         self.line = float(estimate.r2_.get("ridge", np.nan))
@@ -96,8 +105,7 @@ class Verdict(Storage):
             ]
         found = [f"The feature is known on held-out rows with R2 {self.r2:.4f} (standard error {self.error:.4f})."]
         if np.isfinite(self.line):
-            gap, left = self.r2 - self.line, 1 - self.line
-            if gap < 2 * self.error or gap < 0.01 * left:
+            if not self.bends:
                 found.append(f"A line knows as much ({self.line:.4f}): the relation is linear.")
             else:
                 found.append(f"A line reaches {self.line:.4f}.")
