@@ -107,7 +107,7 @@ def exchanged(X, j, values):
         X[:, j] = values
     return X
 
-# %% ../nbs/06a_relevance.ipynb #c2b54b1c
+# %% ../nbs/06a_relevance.ipynb #79d5c909
 def shuffled_rows(n, groups, rng):
     "A random order of `n` rows; with `groups` `(n,)` of whole groups."
     if groups is None:
@@ -127,7 +127,7 @@ def some_rows(n, groups, most, rng):
     before = np.r_[0, np.cumsum(np.bincount(labels)[order])[:-1]]
     return np.flatnonzero(np.isin(labels, order[before < most]))
 
-
+# %% ../nbs/06a_relevance.ipynb #78f52e66
 class Projection:
     "Relevance by projection: `values` `(m,)`, and `draws` of them under the null hypothesis."
 
