@@ -42,10 +42,12 @@ def gain_over(rivals, residuals, features, groups, weights=None):
     error = np.sqrt(n / max(n - 1, 1) * np.sum((gain - even) ** 2))
     return float(gain.sum() / spread), float(error / spread), gain / mass
 
-# %% ../nbs/04f_verdict.ipynb #9c2a662a
+# %% ../nbs/04f_verdict.ipynb #66b82168
 def beyond_chance(gain, error, by_group):
     "Is a gain with this standard error, made of those of groups `(G,)`, more than chance?"
     t = stats.t.isf(CHANCE, max(len(by_group) - 1, 1))
+    if gain <= 0:
+        return False
     return bool(gain > t * error or stats.wilcoxon(by_group, alternative="greater").pvalue < CHANCE)
 
 # %% ../nbs/04f_verdict.ipynb #8f5ee1d7
