@@ -306,19 +306,36 @@ def add_columns(parser):
     "Options of `fit` that name columns."
     add = parser.add_argument
     add("data", metavar="DATA", help="the table")
-    add("--feature", nargs="+", metavar="COLUMN",
-        help="feature column(s); for arrays of an NPZ file the array's name is enough")  # fmt: skip
+    add(
+        "--feature",
+        nargs="+",
+        metavar="COLUMN",
+        help="feature column(s); for arrays of an NPZ file the array's name is enough",
+    )
     add("--feature-file", metavar="FILE", help="take the feature columns from a second table")
-    add("--angle", choices=("degrees", "radians"),
-        help="the feature is an angle in this unit (it is fitted as sine and cosine)")  # fmt: skip
+    add(
+        "--angle",
+        choices=("degrees", "radians"),
+        help="the feature is an angle in this unit (it is fitted as sine and cosine)",
+    )
     add("--columns", nargs="+", metavar="COLUMN", help="use only these data columns")
     add("--ignore", nargs="+", metavar="COLUMN", help="columns to leave out (identifiers, text)")
-    add("--group", metavar="COLUMN",
-        help="rows with equal values belong together (a person, a day) and are held out together")  # fmt: skip
-    add("--label", metavar="COLUMN",
-        help="a column that the map is not given; branches are compared with it (a species)")  # fmt: skip
-    add("--scale", choices=("standard", "none"), default="standard",
-        help="bring data columns to unit variance (default), or leave their units alone")  # fmt: skip
+    add(
+        "--group",
+        metavar="COLUMN",
+        help="rows with equal values belong together (a person, a day) and are held out together",
+    )
+    add(
+        "--label",
+        metavar="COLUMN",
+        help="a column that the map is not given; branches are compared with it (a species)",
+    )
+    add(
+        "--scale",
+        choices=("standard", "none"),
+        default="standard",
+        help="bring data columns to unit variance (default), or leave their units alone",
+    )
 
 
 def add_new_rows(parser, run, ending):

@@ -34,9 +34,14 @@ def plain_table(X, name="X"):
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(float), np.nan)
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        kinds = [getattr(kind, "kind", "b" if "bool" in str(kind).lower() else "f")
-                 if not any(word in str(kind).lower() for word in ("categor", "str", "object", "date", "enum"))
-                 else "O" for kind in X.dtypes]  # fmt: skip
+        kinds = [
+            getattr(kind, "kind", "b" if "bool" in str(kind).lower() else "f")
+            if not any(
+                word in str(kind).lower() for word in ("categor", "str", "object", "date", "enum")
+            )
+            else "O"
+            for kind in X.dtypes
+        ]
         bad = [str(column) for column, kind in zip(X.columns, kinds) if kind not in "biuf"]
         if bad:
             shown = ", ".join(map(repr, bad[:5])) + (", ..." if len(bad) > 5 else "")

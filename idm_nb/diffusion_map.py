@@ -216,7 +216,7 @@ class SpectralMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, Ba
         points = self.coordinates(time, rescaled)
         return np.linalg.norm(points[np.atleast_1d(rows)][:, None] - points, axis=2)
 
-# %% ../nbs/01_the_estimator.ipynb #a2d30123
+# %% ../nbs/01_the_estimator.ipynb #4064bba3
 class DiffusionMap(SpectralMap):
     """Diffusion map: eigenfunctions of the Laplacian of a point cloud as coordinates.
 
@@ -238,8 +238,7 @@ class DiffusionMap(SpectralMap):
 
     Attributes
     ----------
-    epsilon_, dimension_, keep_self_ : what was chosen
-    n_connected_components_ : int, pieces of the graph
+    epsilon_, dimension_, keep_self_ : what was chosen; n_connected_components_ : int, pieces
     markov_eigenvalues_, laplacian_eigenvalues_ : (n_components + 1,) arrays, first 1 and 0
     eigenfunctions_ : (N, n_components + 1) array, constant first, of unit norm in `L^2(dV)`
     density_ : (N,) array, sampling density with respect to the volume of the manifold
@@ -253,7 +252,6 @@ class DiffusionMap(SpectralMap):
     >>> model.laplacian_eigenvalues_.round(2) + 0.0
     array([ 0., -1., -1., -4., -4.])
     """
-
 
     def __init__(self, n_components=10, *, alpha=1.0, epsilon="auto", n_neighbors="auto",
                  metric="euclidean", keep_self="auto", dimension="auto", time=0.0,
@@ -271,8 +269,8 @@ class DiffusionMap(SpectralMap):
         self.dimension_ = float(self.dimension) if given else found
         self.dimension_used_ = self.dimension_ if given else whole_dimension(found)
         self._n_features_out = min(self.n_components, X.shape[0] - 1)
-        options = dict(dimension=self.dimension_used_, alpha=self.alpha)
-        options.update(keep_self=self.keep_self_, random_state=self.random_state)
+        options = dict(dimension=self.dimension_used_, alpha=self.alpha,
+                       keep_self=self.keep_self_, random_state=self.random_state)  # fmt: skip
         self.diffusion_, self.n_connected_components_ = fit_kernel(self, X, options)
         return self
 
@@ -288,7 +286,7 @@ class DiffusionMap(SpectralMap):
 
 # %% ../nbs/01_the_estimator.ipynb #acad9776
 def choose_time(model, n_coordinates, accuracy=0.2):
-    "Least time after which coordinate `n_coordinates` of a `DiffusionMap` is below `accuracy` times the first."
+    "Least time after which coordinate `n_coordinates` is below `accuracy` times the first."
     check_is_fitted(model)
     n = check_number("n_coordinates", n_coordinates, 2, len(model.markov_eigenvalues_) - 1, integer=True)
     check_number("accuracy", accuracy, 0, 1, open_low=True)

@@ -172,7 +172,9 @@ class ClosedFlow(Flow):
         share = left * self.fibre_share / (left * self.fibre_share + 1 - self.fibre_share + 1e-300)
         self.diagnostics = dict(iteration=np.arange(self.n_steps + 1), tau=np.array(taus),
                                 remainder=left, fibre_share=share)  # fmt: skip
-        self.order = [np.argsort(-self._at(k, *self.place).std(axis=0), kind="stable") for k in range(self.n_steps)]
+        self.order = [
+            np.argsort(-self._at(k, *self.place).std(axis=0), kind="stable") for k in range(self.n_steps)
+        ]
         return self
 
     def _at(self, step, points, values, code):

@@ -114,7 +114,8 @@ def estimate_of(regressor, random_state, verbose):
         return clone(regressor)
     if not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
         raise ValueError(
-            f"regressor must be one of auto, {', '.join(KINDS)} or a scikit-learn regressor, got {regressor!r}"
+            f"regressor must be one of auto, {', '.join(KINDS)} or a scikit-learn regressor, "
+            f"got {regressor!r}"
         )
     return FeatureRegressor([regressor], **options)
 

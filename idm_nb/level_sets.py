@@ -79,7 +79,9 @@ class WindowSets(Storage):
         if self.chain:  # the lowest and the highest window have nothing beyond them
             self.free += (self.window == 0) * 1 + (self.window == len(counts) - 1)
         for i, j in self.pairs:
-            _, a, b = np.intersect1d(self.windows[i], self.windows[j], assume_unique=True, return_indices=True)
+            _, a, b = np.intersect1d(
+                self.windows[i], self.windows[j], assume_unique=True, return_indices=True
+            )
             table = np.zeros((counts[i], counts[j]), dtype=int)
             np.add.at(table, (self.labels[i][a], self.labels[j][b]), 1)
             smaller = np.minimum(table.sum(axis=1)[:, None], table.sum(axis=0))
@@ -172,7 +174,9 @@ class Cutter:
         key = rows.tobytes()
         if key not in self.known:
             found = splits_of(self.points[rows], self.n_neighbors)
-            self.known[key] = {k: (evidence_of(s, len(rows)), self._fill(rows, l)) for k, (s, l) in found.items()}
+            self.known[key] = {
+                k: (evidence_of(s, len(rows)), self._fill(rows, l)) for k, (s, l) in found.items()
+            }
         return self.known[key]
 
     def _fill(self, rows, labels):
@@ -221,7 +225,9 @@ def between(sets, i, place):
     here = (sets.window[sets.links[:, 0]] == i) & (sets.window[sets.links[:, 1]] == i + 1)
     n = sets.offset[i + 2] - a
     pairs = sets.links[here] - a
-    common = connected_components(sp.csr_matrix((np.ones(len(pairs)), tuple(pairs.T)), (n, n)), directed=False)[1]
+    common = connected_components(
+        sp.csr_matrix((np.ones(len(pairs)), tuple(pairs.T)), (n, n)), directed=False
+    )[1]
     label = np.full(max(sets.windows[i].max(), sets.windows[i + 1].max(), place.max()) + 1, -1)
     label[sets.windows[i + 1]] = common[sets.labels[i + 1] + b - a]
     label[sets.windows[i]] = common[sets.labels[i]]
@@ -238,7 +244,9 @@ def arms_of(sets, v):
 # %% ../nbs/04d_level_sets.ipynb #72966528
 def continues(rows, labels, arms):
     "Do the sets of `rows` go on as the `arms`, one in each?"
-    table = np.array([[np.isin(rows[labels == c], arm).sum() for arm in arms] for c in range(labels.max() + 1)])
+    table = np.array(
+        [[np.isin(rows[labels == c], arm).sum() for arm in arms] for c in range(labels.max() + 1)]
+    )
     right = len(table) == len(arms) and len(set(table.argmax(axis=1))) == len(arms)
     return right and bool(np.all(2 * table.max(axis=1) > table.sum(axis=1)))
 
@@ -383,7 +391,11 @@ def level_sets(points, features, *, odds=ODDS, window=WINDOW, n_neighbors="auto"
     if starts is None:
         cell = np.full(len(windows), min(0.5, len(points) / (len(windows) * size)))
     else:
-        cell = np.minimum(np.gradient(np.array(starts, dtype=float)) / size, 0.5) if len(starts) > 1 else np.ones(1)
+        cell = (
+            np.minimum(np.gradient(np.array(starts, dtype=float)) / size, 0.5)
+            if len(starts) > 1
+            else np.ones(1)
+        )
     cutter = Cutter(points, sets, cell, odds, n_neighbors)
     if np.isfinite(odds):
         cutter.run()

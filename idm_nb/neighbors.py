@@ -204,7 +204,7 @@ class Neighborhood(Storage):
     radii = property(lambda self: self.distances[:, -1])
     rows = property(lambda self: row_index(self.indptr))
 
-# %% ../nbs/00c_neighbors.ipynb #41bdf18d
+# %% ../nbs/00c_neighbors.ipynb #b74a30eb
 class NeighborGraph(Neighborhood):
     """Symmetric graph on points: `i ~ j` if `|x_i - x_j| <= max(r_i, r_j)`, self-edges included.
 
@@ -220,8 +220,7 @@ class NeighborGraph(Neighborhood):
 
     Raises
     ------
-    ValueError
-        For fewer than `n_neighbors + 1` points.
+    ValueError, for fewer than `n_neighbors + 1` points
 
     Examples
     --------
@@ -236,10 +235,8 @@ class NeighborGraph(Neighborhood):
         points = check_points(points, "points")
         self.n_neighbors = k = check_number("n_neighbors", n_neighbors, 1, integer=True)
         if k >= len(points):
-            raise ValueError(
-                f"n_neighbors={k} needs at least {k + 1} points, got {len(points)}; "
-                f"pass n_neighbors <= {len(points) - 1} or more data"
-            )
+            raise ValueError(f"n_neighbors={k} needs at least {k + 1} points, got {len(points)}; "
+                             f"pass n_neighbors <= {len(points) - 1} or more data")  # fmt: skip
         self.search = Search(points, method, width=k + 9)
         self._build()
 

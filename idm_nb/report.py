@@ -273,7 +273,10 @@ def relevance_section(local, projection, shape=None):
     return Section("Which columns", text, figures={"Relevance of the data columns": figure})
 
 # %% ../nbs/21_report.ipynb #07ae4f86
-CURVES = {"remainder": "left of the metric of the data", "fibre_share": "local variation beside the feature"}
+CURVES = {
+    "remainder": "left of the metric of the data",
+    "fibre_share": "local variation beside the feature",
+}
 
 
 def flow_section(model):
@@ -288,7 +291,8 @@ def flow_section(model):
     figure.tight_layout()
     name = type(model.flow_).__name__
     steps = f"{model.n_iterations_} step{'s' if model.n_iterations_ > 1 else ''}"
-    text = f"{steps} of {name}. The flow stops when what is left of the data is below the error of the feature."
+    text = f"{steps} of {name}. The flow stops when what is left of the data is "
+    text += "below the error of the feature."
     return Section("The flow", text, figures={"Shares that are left after each step": figure})
 
 # %% ../nbs/21_report.ipynb #6bdfa6a3

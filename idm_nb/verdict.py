@@ -65,7 +65,7 @@ def look_grouped(X):
     chance = 1 - (1 - NEARER**-dimension) ** (NEAR - 1)
     return bool(np.mean(NEARER * distance[:, 1] < distance[:, NEAR]) > (1 + chance) / 2)
 
-# %% ../nbs/04f_verdict.ipynb #bdb06571
+# %% ../nbs/04f_verdict.ipynb #a28c4d48
 class Verdict(Storage):
     """How far to trust a map.
 
@@ -78,7 +78,9 @@ class Verdict(Storage):
     Attributes
     ----------
     r2 : float, held-out R2 of the estimate; gain, error : floats, over the mean of others, see `gain_over`
-    beats_chance : bool; bends : bool, is it better than ridge regression; line : float, held-out R2 of ridge regression, NaN if it was not tried
+    beats_chance : bool
+    bends : bool, is it better than ridge regression
+    line : float, held-out R2 of ridge regression, NaN if it was not tried
     best, share : name of the estimate with the largest weight, and the weight
     noise_share : float, share of the squared residuals that is noise
     """
@@ -97,32 +99,46 @@ class Verdict(Storage):
         self.best = max(estimate.weights_, key=estimate.weights_.get)
         self.share, self.noise_share = estimate.weights_[self.best], estimate.noise_share_
 
-    def sentences(self):
-        "What the numbers mean, a list of sentences."
-        if not self.beats_chance:
-            return [
-                f"The feature cannot be predicted from the rows: on held-out rows R2 is {self.r2:.3f}, "
-                f"{self.gain:.3f} better than the mean with a standard error of {self.error:.3f}, which "
-                f"is no more than chance. What the map shows is not knowledge."
-            ]
-        found = [f"The feature is known on held-out rows with R2 {self.r2:.4f} (standard error {self.error:.4f})."]
-        if np.isfinite(self.line):
-            if not self.bends:
-                found.append(f"A line knows as much ({self.line:.4f}): the relation is linear.")
-            else:
-                found.append(f"A line reaches {self.line:.4f}.")
-        kinds = {"ridge": "ridge regression", "kernel": "kernels with a learned stretch",
-                 "local": "local regression", "lengths": "a Gaussian process with a length a column",
-                 "boosting": "boosted trees"}  # fmt: skip
-        found.append(f"The estimate rests mostly on {kinds.get(self.best, self.best)} ({self.share:.0%}).")
-        if self.grouped:
-            found.append("Most rows have a near copy: if rows belong together, such as several measurements of "
-                         "one thing, give groups, or all these numbers are too good.")  # fmt: skip
-        if self.noise_share > 0.5:
-            found.append("What it misses looks like noise: rows that are alike differ as much in the feature.")
-        return found
+# %% ../nbs/04f_verdict.ipynb #a0520cac
+@patch
+def sentences(self: Verdict):
+    "What the numbers mean, a list of sentences."
+    if not self.beats_chance:
+        return [
+            f"The feature cannot be predicted from the rows: on held-out rows R2 is {self.r2:.3f}, "
+            f"{self.gain:.3f} better than the mean with a standard error of {self.error:.3f}, which "
+            f"is no more than chance. What the map shows is not knowledge."
+        ]
+    found = [
+        f"The feature is known on held-out rows with R2 {self.r2:.4f} (standard error {self.error:.4f})."
+    ]
+    if np.isfinite(self.line):
+        if not self.bends:
+            found.append(f"A line knows as much ({self.line:.4f}): the relation is linear.")
+        else:
+            found.append(f"A line reaches {self.line:.4f}.")
+    kinds = {
+        "ridge": "ridge regression",
+        "kernel": "kernels with a learned stretch",
+        "local": "local regression",
+        "lengths": "a Gaussian process with a length a column",
+        "boosting": "boosted trees",
+    }
+    found.append(
+        f"The estimate rests mostly on {kinds.get(self.best, self.best)} ({self.share:.0%})."
+    )
+    if self.grouped:
+        found.append(
+            "Most rows have a near copy: if rows belong together, such as several measurements of "
+            "one thing, give groups, or all these numbers are too good."
+        )
+    if self.noise_share > 0.5:
+        found.append(
+            "What it misses looks like noise: rows that are alike differ as much in the feature."
+        )
+    return found
 
-# %% ../nbs/04f_verdict.ipynb #99374f4b
+
 @patch
 def __str__(self: Verdict):
     return " ".join(self.sentences())
