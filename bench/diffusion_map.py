@@ -77,7 +77,7 @@ def stages(points):
     out["bandwidth"], test = timed(KernelSum, points)
     out["neighbours"], graph = timed(NeighborGraph, points, NEIGHBORS)
     metric = EuclideanMetric(graph.points)
-    out["kernel"], kernel = timed(kernel_matrix, metric, metric, graph, test.epsilon)
+    out["kernel"], kernel = timed(kernel_matrix, metric, graph, test.epsilon)
     build = lambda: DiffusionOperator(kernel, test.epsilon, keep_self=test.keep_self)
     out["operator"], operator = timed(build)
     out["eigenpairs"], _ = timed(lambda: leading_eigenpairs(operator.symmetric, PAIRS + 1, random_state=0))

@@ -59,7 +59,7 @@ def main():
         epsilon = 16 ** (2 / args.rank) / (2 * np.pi * n ** (2 / args.rank))  # 16 effective neighbours
         metric = CovarianceMetric(X, *measured("factors of the covariances", stretch_factors, C, args.rank))
         edges = measured("near pairs", MetricEdges, metric, REACH * epsilon)
-        measured(f"kernel on {len(edges.indices)} pairs", kernel_matrix, metric, metric, edges, epsilon)
+        measured(f"kernel on {len(edges.indices)} pairs", kernel_matrix, metric, edges, epsilon)
         model = NonlinearICA(args.rank, rank=args.rank, random_state=0)
         measured("NonlinearICA.fit, all together", model.fit, X, covariances=C)
         measured("transform of 1000 points", model.transform, X[:1000] + 1e-6)

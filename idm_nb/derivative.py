@@ -174,10 +174,9 @@ class LocalRegression(Storage):
     ----------
     reach_ : int, the chosen `k_r`
     errors_ : dict from candidate to root mean squared leave-one-out error (largest 5 % trimmed)
-    predictions_ : (N, n) array, leave-one-out predictions at the training points
+    predictions_, derivatives_ : (N, n) and (N, n, m) arrays, at the training points without the
+        own value
     """
-
-    not_saved = ("derivatives_",)
 
     def __init__(self, reaches=REACHES, *, ridge=1e-3, n_tried=600, random_state=0):
         self.reaches, self.ridge = tuple(reaches), ridge
@@ -199,8 +198,15 @@ class LocalRegression(Storage):
             square = np.sort(np.sum((found - features[tried]) ** 2, axis=1))
             self.errors_[reach] = float(np.sqrt(square[: max(1, int(0.95 * len(square)))].mean()))
         self.reach_ = min(self.errors_, key=self.errors_.get)
-        self.predictions_, self.derivatives_ = self._fit_at(graph.points, *near, self.reach_)
+        self.predictions_, self._cache_derivatives = self._fit_at(graph.points, *near, self.reach_)
         return self
+
+    @property
+    def derivatives_(self):
+        if not hasattr(self, "_cache_derivatives"):
+            near = self._near(self.graph, self.graph.points, self.groups)
+            self._cache_derivatives = self._fit_at(self.graph.points, *near, self.reach_)[1]
+        return self._cache_derivatives
 
 # %% ../nbs/03_derivative_theorem.ipynb #f7efe9f7
 @patch

@@ -42,30 +42,32 @@ class EuclideanMetric(Metric):
         return squared_lengths(self.points, other.points, rows, columns)
 
 # %% ../nbs/01_diffusion_map_isometry.ipynb #a5cb8099
-def kernel_matrix(metric, other, neighborhood, epsilon):
+def kernel_matrix(metric, edges, epsilon, new=None):
     """Gaussian kernel `exp(-length^2 / (2 epsilon))` on the edges of a neighbourhood.
 
     Parameters
     ----------
-    metric, other : metrics at the n row points and at the N column points
-    neighborhood : Neighborhood with `indptr`, `indices`, or the `NeighborGraph` of the points
+    metric : Metric at the N points
+    edges : NeighborGraph of the points, or Neighborhood of the new points, no row of it empty
     epsilon : float, bandwidth: variance of the kernel in each direction, a squared length
+    new : Metric at q new points, default None
 
     Returns
     -------
-    (n, N) CSR matrix; symmetric if the points and the graph are. If `metric is not other`, rows
-    belong to new points and are scaled to a largest entry of about one.
+    (N, N) CSR matrix, symmetric if the graph is; or `(q, N)`, the rows of the new points, each
+    scaled to a largest entry of about one.
     """
-    rows, columns = neighborhood.rows, neighborhood.indices
-    directions = [metric.squared_lengths(other, rows, columns)]
+    rows, columns = edges.rows, edges.indices
+    here = metric if new is None else new
+    directions = [here.squared_lengths(metric, rows, columns)]
     if not metric.symmetric:
-        directions.append(other.squared_lengths(metric, columns, rows))
-    if metric is not other:
-        shortest = np.minimum.reduceat(np.minimum.reduce(directions), neighborhood.indptr[:-1])
+        directions.append(metric.squared_lengths(here, columns, rows))
+    if new is not None:
+        shortest = np.minimum.reduceat(np.minimum.reduce(directions), edges.indptr[:-1])
         directions = [lengths - shortest[rows] for lengths in directions]
     weights = sum(np.exp(-lengths / (2 * epsilon)) for lengths in directions) / len(directions)
-    shape = (len(neighborhood.indptr) - 1, len(other.points))
-    return sp.csr_matrix((weights, columns, neighborhood.indptr), shape=shape)
+    shape = (len(edges.indptr) - 1, len(metric.points))
+    return sp.csr_matrix((weights, columns, edges.indptr), shape=shape)
 
 # %% ../nbs/01_diffusion_map_isometry.ipynb #14bf8f95
 class DiffusionOperator(Storage):
@@ -200,7 +202,7 @@ class Diffusion(Storage):
                  keep_self=True, random_state=None):  # fmt: skip
         self.metric, self.epsilon = metric, float(epsilon)
         if kernel is None:
-            kernel = kernel_matrix(metric, metric, edges, self.epsilon)
+            kernel = kernel_matrix(metric, edges, self.epsilon)
         self.operator = DiffusionOperator(kernel, self.epsilon, alpha=alpha, keep_self=keep_self)
         self.spectrum = Spectrum(self.operator, n, dimension, random_state=random_state)
 
@@ -214,7 +216,7 @@ class Diffusion(Storage):
         rows : (q, N) CSR matrix, default None: the kernel between new and training points
         """
         if rows is None:
-            rows = kernel_matrix(metric, self.metric, edges, self.epsilon)
+            rows = kernel_matrix(self.metric, edges, self.epsilon, new=metric)
         spectrum = self.spectrum
         return extend(self.operator, rows, spectrum.functions, spectrum.markov_eigenvalues)
 

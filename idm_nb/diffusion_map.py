@@ -172,6 +172,9 @@ def extend_map(model, X):
 class SpectralMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, BaseEstimator):
     """Base of maps whose coordinates are the eigenfunctions of one `Diffusion`, `diffusion_`.
 
+    A subclass has a parameter `time`, and its `fit` sets `diffusion_` and `dimension_used_` (for
+    rescaled coordinates); its `extend` hands the metric at new rows to `Diffusion.extend`.
+
     Attributes
     ----------
     markov_eigenvalues_, laplacian_eigenvalues_ : (n + 1,) arrays, first 1 and 0

@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .core import check_features, check_number
-from .flow import BelowTheError, FlowTask, remainder
-from .idm import clone_flow
+from .flow import remainder
+from .idm import clone_flow, flow_task
 from .neighbors import PrincipalAxes, Search, nearest
 from .pictures import Colouring, angle_of_pair
 from .regression import rms
@@ -199,14 +199,6 @@ def told(exploration, iteration, point, k):
 # %% ../nbs/14_exploration.ipynb #66ecbab3
 def flow_with(model, taus):
     "The flow of a fitted model, run again with other `taus`."
-    rows, estimate = model.training_, model.estimate_
-    share = 1 - estimate.noise_share_ if model.placed_by == "posterior" else 0.0
-    values = estimate.held_out_ + share * estimate.residuals_
-    task = FlowTask(
-        points=model.axes_(rows.X), features=rows.features, values=values,
-        held_out=estimate.held_out_, code=model.code_(model.branches_.membership, values),
-        groups=rows.groups, tau=list(taus), rule=BelowTheError(), error=rms(estimate.residuals_),
-        n_steps=None if model.n_iterations == "auto" else model.n_iterations, verbose=False,
-        random_state=check_random_state(model.random_state).randint(2**31 - 1),
-    )  # fmt: skip
-    return clone_flow(model.flow_).run(task)
+    n_steps = None if model.n_iterations == "auto" else model.n_iterations
+    seed = check_random_state(model.random_state).randint(2**31 - 1)
+    return clone_flow(model.flow_).run(flow_task(model, list(taus), n_steps, seed))

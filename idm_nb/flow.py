@@ -7,6 +7,7 @@ __all__ = ['StoppingRule', 'BelowTheError', 'remainder', 'Flow', 'FlowTask', 'Cl
 
 # %% ../nbs/05_idm_flow.ipynb #8956f634
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -128,20 +129,31 @@ class Flow(Storage, ABC):
         "The same for new points `(q, m)` with estimates `(q, n)` and codes `(q, b)`."
 
 # %% ../nbs/05_idm_flow.ipynb #85d74bdb
+@dataclass(kw_only=True)
 class FlowTask:
     """What a flow is given.
 
-    Attributes
+    Parameters
     ----------
     points : (N, m) array; features, values : (N, n) arrays, known features and where rows are placed
     held_out : (N, n) array, estimates without the own value
     code : (N, b) array; groups : (N,) int array, rows that are left out together
     tau : list of float; n_steps : int or None for the rule; rule : StoppingRule
-    error : float, standard error of the estimate; random_state : int or None
+    error : float, standard error of the estimate; random_state : int or None; verbose : bool
     """
 
-    def __init__(self, **given):
-        vars(self).update(given)
+    points: np.ndarray
+    features: np.ndarray
+    values: np.ndarray
+    held_out: np.ndarray
+    code: np.ndarray
+    groups: np.ndarray
+    tau: list
+    n_steps: int | None
+    rule: StoppingRule
+    error: float
+    random_state: int | None
+    verbose: bool
 
     def steps(self, unit):
         "Number of steps, given or by the rule."

@@ -120,8 +120,24 @@ def estimate_of(regressor, random_state, verbose):
     return FeatureRegressor([regressor], **options)
 
 # %% ../nbs/05_the_estimator.ipynb #1ad6dc6f
+def placed_values(estimate, placed_by):
+    "Values `(N, n)` at which training rows are placed: held out, or their posterior means."
+    share = 1 - estimate.noise_share_ if placed_by == "posterior" else 0.0
+    return estimate.held_out_ + share * estimate.residuals_
+
+
+def flow_task(model, taus, n_steps, seed):
+    "What the flow of a model is given, whose estimate, axes, branches and code are known."
+    rows, estimate = model.training_, model.estimate_
+    values = placed_values(estimate, model.placed_by)
+    return FlowTask(points=model.axes_(rows.X), features=rows.features, values=values,
+                    held_out=estimate.held_out_, code=model.code_(model.branches_.membership, values),
+                    groups=rows.groups, tau=taus, n_steps=n_steps, rule=BelowTheError(),
+                    error=rms(estimate.residuals_), random_state=seed, verbose=model.verbose)  # fmt: skip
+
+
 def fit_steps(model, X, features, groups, taus, n_steps):
-    "The objects of a fitted `IteratedDiffusionMap`, one after the other."
+    "Set the objects of a fitted `IteratedDiffusionMap`, one after the other."
     rows = model.training_ = TrainingPoints(X, features, groups)
     if len(rows.X) < 4:
         raise ValueError(f"X has only {len(rows.X)} rows that differ: a map needs at least 4")
@@ -136,13 +152,8 @@ def fit_steps(model, X, features, groups, taus, n_steps):
     options = dict(odds=odds, n_neighbors=model.n_neighbors)
     model.branches_ = Branches(points, estimate.held_out_, **options)
     model.code_ = BranchCode(model.branches_)
-    share = 1 - estimate.noise_share_ if model.placed_by == "posterior" else 0.0
-    values = estimate.held_out_ + share * estimate.residuals_
-    task = FlowTask(points=points, features=rows.features, values=values, held_out=estimate.held_out_,
-                    code=model.code_(model.branches_.membership, values), groups=rows.groups, tau=taus,
-                    n_steps=n_steps, rule=BelowTheError(), error=rms(estimate.residuals_),
-                    random_state=seed, verbose=model.verbose)  # fmt: skip
-    model.flow_ = (ClosedFlow() if model.flow is None else clone_flow(model.flow)).run(task)
+    flow = ClosedFlow() if model.flow is None else clone_flow(model.flow)
+    model.flow_ = flow.run(flow_task(model, taus, n_steps, seed))
     places = model.flow_.embeddings()[-1]
     model.errors_ = ErrorModel(rows.X, rows.features, estimate.residuals_, places, random_state=seed)
     model.search_ = Search(places)
@@ -152,7 +163,7 @@ def clone_flow(flow):
     "A flow with the parameters of another, not yet run."
     return type(flow)(**flow.parameters())
 
-# %% ../nbs/05_the_estimator.ipynb #6d772000
+# %% ../nbs/05_the_estimator.ipynb #7cee0a04
 class IteratedDiffusionMap(
     ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, TransformerMixin, Storage,
     BaseEstimator,
@@ -186,12 +197,14 @@ class IteratedDiffusionMap(
 
     Attributes
     ----------
-    embedding_ : (N, k) array, coordinates of the training rows
+    embedding_ : (N, k) array, coordinates of the training rows: feature, code of the branch and the
+        principal axes, those that vary most first
     embeddings_ : list of arrays, the data and the coordinates after every step
     n_iterations_ : int, steps taken
     estimate_ : FeatureRegressor, estimate of the feature; its `weights_` name what it consists of
     branches_ : Branches of the level sets; branch_ : (N,) int array, the branch of each row
-    flow_ : Flow; diagnostics_ : dict of arrays, what each step did
+    flow_ : Flow; diagnostics_ : dict of arrays, what each step did, and `merged`: the share of the
+        nearest rows on another branch, in the data and after each step, see `Branches.merged`
     residuals_ : (N, n) array, features less their held-out values
     errors_ : ErrorModel; verdict_ : Verdict, how far to trust the map, in numbers and words
 
@@ -246,7 +259,9 @@ class IteratedDiffusionMap(
         fit_steps(self, X, features, groups, *checked_parameters(self, len(X)))
         self.residuals_ = features - self.estimate_.held_out_[self.training_.inverse]
         self.n_iterations_ = len(self.flow_.embeddings())
-        self.diagnostics_ = self.flow_.diagnostics
+        places = [self.axes_(self.training_.X), *self.flow_.embeddings()]
+        merged = np.array([self.branches_.merged(at) for at in places])
+        self.diagnostics_ = {**self.flow_.diagnostics, "merged": merged}
         self._n_features_out = self.search_.points.shape[1]
         self.verdict_.warn()
         return self

@@ -154,7 +154,7 @@ def sampling_density(X):
     metric = EuclideanMetric(X)
     reach = np.full(len(X), np.sqrt(2 * np.log(1e6) * test.epsilon))
     graph = NeighborGraph(X, min(neighbors_within(X, reach), len(X) - 1))
-    kernel = kernel_matrix(metric, metric, graph, test.epsilon)
+    kernel = kernel_matrix(metric, graph, test.epsilon)
     return DiffusionOperator(kernel, test.epsilon, keep_self=test.keep_self).degrees
 
 # %% ../nbs/02_local_kernels.ipynb #d1a7c3bf

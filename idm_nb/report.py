@@ -82,7 +82,7 @@ def estimate_section(model):
     )
     return Section("What the estimate consists of", text, table)
 
-# %% ../nbs/21_report.ipynb #17c66ac7
+# %% ../nbs/21_report.ipynb #c35884e0
 def joins(branches):
     "For each branch in words: the others that it meets, and at which value of the feature."
     found = []
@@ -122,6 +122,13 @@ def branches_section(model, table):
         else f"Rows with one value of the feature fall apart into sets that no walk connects. Followed "
         f"from value to value they are {count} branches: different ways to the same outcome."
     )
+    if count > 1:
+        before, after = model.diagnostics_["merged"][[0, -1]]
+        value = model.branches_.merged(model.branches_.features)
+        text += (
+            f" Of the ten nearest rows of a row, {before:.1%} lie on another branch in the data, "
+            f"{after:.1%} in the map, and {value:.1%} if only the feature counts."
+        )
     return Section("Branches", text, table, figures)
 
 # %% ../nbs/21_report.ipynb #cf4679cf

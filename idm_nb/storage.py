@@ -24,8 +24,8 @@ from .core import check_number
 class Storage:
     """Base of everything that can be saved: `save`, `load`, and a register of its subclasses.
 
-    Attributes named in `not_saved`, and those whose name begins with `_cache`, are left out of the
-    file and computed again when they are needed.
+    Attributes named in `not_saved` serve the fit alone and are left out of the file; so are those
+    whose name begins with `_cache`, which are computed again when they are needed.
     """
 
     known = {}

@@ -110,7 +110,8 @@ def sentences(self: Verdict):
             f"is no more than chance. What the map shows is not knowledge."
         ]
     found = [
-        f"The feature is known on held-out rows with R2 {self.r2:.4f} (standard error {self.error:.4f})."
+        f"The feature is known on held-out rows with R2 {self.r2:.4f}: {self.gain:.4f} better than the "
+        f"mean, with a standard error of {self.error:.4f}."
     ]
     if np.isfinite(self.line):
         if not self.bends:

@@ -62,6 +62,18 @@ def test_both_ways_to_an_outcome_are_kept_apart():
     assert all(np.unique(apart[side[new] == s]).size == 1 for s in (-1, 1)) and len(np.unique(apart)) == 2
 
 
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("metric", ["feature", "derivative", "paper"])
+def test_every_flow_is_saved_whole(ring, metric, local, tmp_path):
+    X, y, new, _ = (part[:200] for part in ring)
+    flow = DiffusionFlow(metric, local=local)
+    model = IteratedDiffusionMap(2, flow=flow, regressor="ridge", random_state=0).fit(X, y)
+    model.save(tmp_path / "m.npz")
+    again = idm_nb.load(tmp_path / "m.npz")
+    for rows in (X, new):
+        assert np.array_equal(again.transform(rows), model.transform(rows))
+
+
 @pytest.mark.parametrize("metric", ["feature", "derivative", "paper"])
 def test_the_flow_of_the_paper(ring, metric):
     X, y, new, truth = ring
