@@ -44,6 +44,16 @@ class FeatureEstimate(Storage, ABC):
         return float(1 - np.sum(w @ self.residuals_**2) / np.sum(spread))
 
 # %% ../nbs/04b_feature_estimates.ipynb #474a3a19
+def mean_of_others(features, groups=None, weights=None):
+    "Mean `(N, n)` of the features of the other groups (rows if None), for each row."
+    n = len(features)
+    label = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
+    w = np.ones(n) if weights is None else weights
+    sums = np.stack([np.bincount(label, w * column) for column in features.T], axis=1)
+    rest = np.maximum(w.sum() - np.bincount(label, w), 1e-300)
+    return ((sums.sum(axis=0) - sums) / rest[:, None])[label]
+
+
 def left_out(residuals, rest, groups=None):
     """Residuals without the row, or without its whole group, @eq-left-out.
 
@@ -244,13 +254,14 @@ class KernelFit(Storage):
 
     def __init__(self, X, y, groups, s, length, noise, *, linear=0.0, landmarks=None):
         self.length, self.linear, self.level = length, linear, np.average(y, axis=0, weights=s**2)
-        target = s[:, None] * (y - self.level)
+        target = s[:, None] * np.c_[y - self.level, np.ones(len(y))]  # one: how a level comes through
         solve = self._dense if landmarks is None else self._sparse
-        centers = X if landmarks is None else X[landmarks]
-        self.centers = centers
+        self.centers = X if landmarks is None else X[landmarks]
         fitted, residuals, rest = solve(X, target, s, noise)
-        self.residuals = left_out(residuals, rest, groups) / s[:, None]
-        self.noise_variance = float(noise * np.sum(target * fitted) / np.sum(s > 0))
+        found = left_out(residuals, rest, groups) / s[:, None]
+        moved = self.level - mean_of_others(y, groups, s**2)
+        self.residuals, self.alpha = found[:, :-1] + moved * found[:, [-1]], self.alpha[:, :-1]
+        self.noise_variance = float(noise * np.sum((target * fitted)[:, :-1]) / np.sum(s > 0))
 
     def kernel(self, first, second):
         "Kernel matrix between rows."

@@ -13,19 +13,11 @@ from fastcore.basics import patch
 from scipy import stats
 
 from .neighbors import PrincipalAxes, Search
+from .regression import mean_of_others
 from .storage import Storage
 
 # %% ../nbs/04f_verdict.ipynb #0a0b66e9
 CHANCE = 1 / 700  # three standard errors of a normal
-
-
-def mean_of_others(features, groups, weights=None):
-    "Mean `(N, n)` of the features of the other groups, for each row."
-    label = np.unique(groups, return_inverse=True)[1].ravel()
-    w = np.ones(len(features)) if weights is None else weights
-    sums = np.stack([np.bincount(label, w * column) for column in features.T], axis=1)
-    rest = np.maximum(w.sum() - np.bincount(label, w), 1e-300)
-    return ((sums.sum(axis=0) - sums) / rest[:, None])[label]
 
 # %% ../nbs/04f_verdict.ipynb #3567fa2f
 def gain_over(rivals, residuals, features, groups, weights=None):
