@@ -307,7 +307,7 @@ def standard_errors(points, features, queries, neighbors, weights, derivatives, 
         out[piece] = np.sqrt((parts**2).sum(axis=1))
     return out
 
-# %% ../nbs/03_derivative_theorem.ipynb #66732c22
+# %% ../nbs/03_derivative_theorem.ipynb #0907ccca
 def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="auto",
                         n_neighbors=128, ridge=0.0, rcond=1e-3, flat="zero", dimension=None,
                         query_features=None, return_values=False, return_errors=False):  # fmt: skip
@@ -359,6 +359,8 @@ def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="aut
     """
     check_choice("method", method, ("regression", "correlation", "affine"))
     check_choice("flat", flat, ("zero", "identity"))
+    check_number("ridge", ridge, 0)
+    check_number("rcond", rcond, 0, 1)
     X = check_points(X, min_points=3)
     y = check_features(y, len(X))
     graph = NeighborGraph(X, min(n_neighbors, len(X) - 1))
