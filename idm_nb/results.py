@@ -145,13 +145,12 @@ class TableModel(Storage):
         found = {"row": pairs[0], "rank": pairs[1], "training row": self.rows[flat]}
         return {**found, "distance": distance.ravel(), **dict(zip(self.features, features.T))}
 
-# %% ../nbs/21a_results.ipynb #7d1de211
+# %% ../nbs/21a_results.ipynb #edf7be99
 @contextmanager
 def new_folders(path):
     "In this block the folder `path` exists; what had to be made for it is removed again where it is empty."
-    made = [path, *path.parents]
+    made = [folder for folder in [path, *path.parents] if not folder.exists()]
     try:
-        made = [folder for folder in made if not folder.exists()]
         path.mkdir(parents=True, exist_ok=True)
         yield
     finally:
@@ -168,13 +167,13 @@ def check_folder(path, names=()):
     if os.path.exists(path) and not path.is_dir():
         raise ValueError(f"--out {path} is a file; give a folder")
     try:
-        with new_folders(path), tempfile.TemporaryFile(dir=path):
+        with undisturbed(), new_folders(path), tempfile.TemporaryFile(dir=path):
             for name in names:
                 regular(path / name)
     except OSError as error:
         raise ValueError(f"--out {path} cannot be written: {error.strerror or error}") from None
 
-# %% ../nbs/21a_results.ipynb #ebc3cc90
+# %% ../nbs/21a_results.ipynb #4ab45dcb
 def write_folder(path, writers):
     """Write files into the folder `path`, all or none.
 
@@ -182,12 +181,14 @@ def write_folder(path, writers):
     """
     path = Path(path)
     home = path if path.exists() else path.parent
+    temporary = Path(tempfile.mktemp(dir=home, prefix=".idm-nb-"))
     try:
-        with new_folders(home):
-            temporary = Path(tempfile.mktemp(dir=home, prefix=".idm-nb-"))
+        with undisturbed() as stopped, new_folders(home):
             try:
                 temporary.mkdir(0o700)
                 for name, write in writers.items():
+                    if stopped:
+                        return
                     write(temporary / name)
                 move_all(temporary, path, writers)
             finally:
@@ -197,15 +198,14 @@ def write_folder(path, writers):
 
 
 def move_all(temporary, path, names):
-    "The folder `temporary` becomes `path`, or its files move there, not to be interrupted."
+    "The folder `temporary` becomes `path`, or its files move there."
     places = [regular(path / name) for name in names]
-    with undisturbed():
-        if not path.exists():
-            allow_as_usual(temporary, 0o777)
-            temporary.replace(path)
-        else:
-            for name, place in zip(names, places):
-                (temporary / name).replace(place)
+    if path.exists():
+        for name, place in zip(names, places):
+            (temporary / name).replace(place)
+    else:
+        allow_as_usual(temporary, 0o777)
+        temporary.replace(path)
 
 # %% ../nbs/21a_results.ipynb #019e1ba9
 def joined(new, known, fresh):

@@ -5,8 +5,9 @@
 # %% auto #0
 __all__ = ['Storage', 'load_model']
 
-# %% ../nbs/00a_storage.ipynb #085bf39d
+# %% ../nbs/00a_storage.ipynb #9a850be0
 import json
+import math
 import os
 import signal
 import tempfile
@@ -122,7 +123,7 @@ def _unpack(node, arrays):
     vars(value).update(_unpack(node["state"], arrays))
     return value
 
-# %% ../nbs/00a_storage.ipynb #92d7e7bf
+# %% ../nbs/00a_storage.ipynb #8168db40
 def regular(path):
     "The file that `path` names, links followed; a `ValueError` if something else is there."
     found = Path(os.path.realpath(path))
@@ -137,20 +138,7 @@ def allow_as_usual(path, mode):
     os.umask(mask)
     os.chmod(path, mode & ~mask)
 
-
-def write_whole(path, write):
-    "Call `write(temporary_path)` and move the result to `path`; on failure nothing is left behind."
-    path = regular(path)
-    name = Path(tempfile.mktemp(dir=path.parent, prefix=".idm-nb-", suffix=path.suffix))
-    try:
-        name.touch(0o600, exist_ok=False)
-        write(str(name))
-        allow_as_usual(name, 0o666)
-        os.replace(name, path)
-    finally:
-        name.unlink(missing_ok=True)
-
-# %% ../nbs/00a_storage.ipynb #eb278f76
+# %% ../nbs/00a_storage.ipynb #57456ac8
 @contextmanager
 def on_stop(act):
     "In this block `act(number, frame)` answers the signals that ask a program to stop."
@@ -165,14 +153,28 @@ def on_stop(act):
 
 @contextmanager
 def undisturbed():
-    "In this block signals to stop wait for its end."
+    "In this block signals to stop wait for its end; it is given the list of those that do."
     waiting = []
     try:
         with on_stop(lambda number, frame: waiting.append(number)):
-            yield
+            yield waiting
     finally:
         for number in waiting[:1]:
             signal.raise_signal(number)
+
+# %% ../nbs/00a_storage.ipynb #ded6d7cb
+def write_whole(path, write):
+    "Call `write(temporary_path)` and move the result to `path`; on failure nothing is left behind."
+    path = regular(path)
+    name = Path(tempfile.mktemp(dir=path.parent, prefix=".idm-nb-", suffix=path.suffix))
+    with undisturbed():
+        try:
+            name.touch(0o600, exist_ok=False)
+            write(str(name))
+            allow_as_usual(name, 0o666)
+            os.replace(name, path)
+        finally:
+            name.unlink(missing_ok=True)
 
 # %% ../nbs/00a_storage.ipynb #86b56d39
 FORMAT = "idm_nb model"
@@ -192,11 +194,20 @@ def save_model(model, path):
 
     write_whole(path, write)
 
-# %% ../nbs/00a_storage.ipynb #b3568e42
+# %% ../nbs/00a_storage.ipynb #7afa9584
+def bytes_claimed(archive, member):
+    "Bytes that an array of an archive takes, by what its own header says and by what the archive says."
+    with archive.open(member) as part:
+        if np.lib.format.read_magic(part) != (1, 0):
+            raise ValueError("an array of another kind")
+        shape, _, kind = np.lib.format.read_array_header_1_0(part)
+    return max(member.file_size, kind.itemsize * math.prod(shape))
+
+
 def _read_parts(path):
     "Header and arrays of a model file."
     with zipfile.ZipFile(path) as archive:
-        whole = sum(member.file_size for member in archive.infolist())
+        whole = sum(bytes_claimed(archive, member) for member in archive.infolist())
     if whole > max(MOST_EXPANDED * os.path.getsize(path), 2**27):
         raise ValueError("expands to more than a model can hold")
     with np.load(path, allow_pickle=False) as file:

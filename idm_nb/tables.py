@@ -136,7 +136,7 @@ def csv_cells(path, **options):
         except ValueError as error:
             raise ValueError(f"{path} is not a table: {error}") from None
 
-# %% ../nbs/20_reading_tables.ipynb #ca136113
+# %% ../nbs/20_reading_tables.ipynb #e98b5d49
 def array_columns(name, array, path):
     "Columns of an array: one, or `name0, name1, ...`."
     if array.ndim == 1:
@@ -154,7 +154,11 @@ def read_numpy(path):
     columns = {}
     with loaded:
         for name in loaded.files:
-            columns.update(array_columns(name, loaded[name], path))
+            found = array_columns(name, loaded[name], path)
+            both = sorted(set(found) & set(columns))
+            if both:
+                raise ValueError(f"{path} has two columns named {both[0]!r}, one of the array {name!r}")
+            columns.update(found)
     lengths = {len(column) for column in columns.values()}
     if len(lengths) > 1:
         raise ValueError(f"{path} holds arrays of different lengths: {sorted(lengths)}")
@@ -179,7 +183,7 @@ READERS = {
     ".parquet": read_parquet, ".pq": read_parquet,
 }  # fmt: skip
 
-# %% ../nbs/20_reading_tables.ipynb #53199c28
+# %% ../nbs/20_reading_tables.ipynb #3043de8c
 def read_table(path):
     """Table of a CSV, TSV, Parquet, NPY or NPZ file, by the ending of its name.
 
@@ -190,7 +194,8 @@ def read_table(path):
     """
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"there is no file {path}" if not path.exists() else f"{path} is a folder")
+        what = "is a folder" if path.is_dir() else "is not a regular file: write the table to one"
+        raise ValueError(f"{path} {what}" if path.exists() else f"there is no file {path}")
     if path.suffix.lower() not in READERS:
         raise ValueError(f"{path}: unknown format {path.suffix!r}; use {', '.join(READERS)}")
     if path.stat().st_size == 0:

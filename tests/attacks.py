@@ -271,3 +271,15 @@ BAD_NEW = {
     "None": (lambda: None, "X|array|data"),
     "sparse": (lambda: sp.csr_matrix(X), "[Ss]parse"),
 }
+
+# inputs that one of the estimators cannot use
+EXCEPT = {("many columns", "NonlinearICA"): "dimension=300 is too many for a density.*pass the number of dimensions"}
+
+# values that are right for hardly any parameter, and parameters for which they are
+NO_VALUES = {
+    "None": None, "a word": "nonsense", "-1": -1, "NaN": np.nan, "inf": np.inf, "an empty list": [],
+    "an array": np.arange(3.0), "an object": object(),
+}  # fmt: skip
+ALLOWED = {
+    ("random_state", "None"), ("rank", "None"), ("flow", "None"), ("odds", "inf"),
+}  # fmt: skip
