@@ -401,11 +401,24 @@ def stop(number, frame):
     "Answer to a signal: end, and clean up on the way."
     raise KeyboardInterrupt
 
-# %% ../nbs/22_command_line.ipynb #d6e6a21d
+# %% ../nbs/22_command_line.ipynb #cc98551d
 def main(arguments=None):
     """Entry point of `idm-nb` and `python -m idm_nb`; returns the exit status.
 
     Errors in the input are one sentence on standard error and status 2.
+
+    Parameters
+    ----------
+    arguments : list of str, default None: those of the command line
+
+    Returns
+    -------
+    int, exit status
+
+    Examples
+    --------
+    >>> main(["transform", "no-such-model.npz", "rows.csv", "--out", "moved.csv"])
+    2
     """
     for stream in (sys.stdout, sys.stderr):  # names of columns may not be printable here
         if hasattr(stream, "reconfigure"):

@@ -154,7 +154,7 @@ def admissible_neighbors(graph, neighborhood, queries, groups, query_groups, cou
         short = short[~enough]
     return near, distance
 
-# %% ../nbs/03_derivative_theorem.ipynb #619eebcf
+# %% ../nbs/03_derivative_theorem.ipynb #4e0ea689
 REACHES = (8, 12, 18, 27, 40, 60, 90, 135)
 
 
@@ -175,6 +175,14 @@ class LocalRegression(Storage):
     reach_ : int, the chosen `k_r`
     errors_ : dict from candidate to root mean squared leave-one-out error (largest 5 % trimmed)
     predictions_ : (N, n) array, leave-one-out predictions at the training points
+
+    Examples
+    --------
+    >>> from idm_nb.neighbors import NeighborGraph
+    >>> X = np.random.default_rng(0).uniform(size=(400, 2))
+    >>> found = LocalRegression().fit(NeighborGraph(X), X[:, :1] ** 2)
+    >>> bool(found.errors_[found.reach_] < 0.01)
+    True
     """
 
     not_saved = ("derivatives_",)

@@ -16,7 +16,7 @@ from .eigenpairs import leading_eigenpairs
 from .neighbors import TrainingRows, squared_lengths
 from .storage import Storage
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #1f219c43
+# %% ../nbs/01_diffusion_map_isometry.ipynb #f1ca4259
 class Metric(Storage, ABC):
     """Length of short steps from some points: what a kernel needs to know of a geometry.
 
@@ -33,7 +33,18 @@ class Metric(Storage, ABC):
 
 
 class EuclideanMetric(Metric):
-    "Steps between points `(N, m)` of Euclidean space."
+    """Steps between points `(N, m)` of Euclidean space.
+
+    Parameters
+    ----------
+    points : (N, m) array
+
+    Examples
+    --------
+    >>> metric = EuclideanMetric(np.array([[0.0, 0.0], [3.0, 4.0]]))
+    >>> metric.squared_lengths(metric, np.array([0]), np.array([1]))
+    array([25.])
+    """
 
     def __init__(self, points):
         self.points = points

@@ -98,7 +98,7 @@ def explorer_html(model, y=None, *, max_points=1500, n_chosen=60, neighbors=75, 
         data=data,
     )
 
-# %% ../nbs/14b_explorer_page.ipynb #8c1b54f1
+# %% ../nbs/14b_explorer_page.ipynb #a1bd107f
 def save_explorer(model, path, y=None, *, title="Iterated diffusion map", **options):
     """Write the explorer as one HTML file that opens in any browser, without Python or a network.
 
@@ -109,6 +109,10 @@ def save_explorer(model, path, y=None, *, title="Iterated diffusion map", **opti
     y : (N,) or (N, n) array, default None, features of the training rows, see `explore`
     title : str
     **options : `max_points`, `n_chosen`, `neighbors`, `max_columns` of `explorer_html`
+
+    Returns
+    -------
+    None; the page is at `path`
 
     Examples
     --------

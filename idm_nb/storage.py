@@ -214,11 +214,19 @@ def _read_parts(path):
         header = json.loads(str(file["header"]))
         return header, [file[f"a{i}"] for i in range(len(file.files) - 1)]
 
-# %% ../nbs/00a_storage.ipynb #b99ce6f6
+# %% ../nbs/00a_storage.ipynb #3e9e76e8
 def load_model(path):
     """Read a model written by `save` or `idm-nb fit`.
 
     Only classes of this package are constructed and no code of the file is run.
+
+    Parameters
+    ----------
+    path : str or Path, a file that `save` wrote
+
+    Returns
+    -------
+    the fitted model
 
     Raises
     ------

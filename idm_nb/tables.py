@@ -48,15 +48,25 @@ def real_numbers(table, name):
             f"number; correct it, or leave the column out with --ignore {name}"
         ) from None
 
-# %% ../nbs/20_reading_tables.ipynb #400590b5
+# %% ../nbs/20_reading_tables.ipynb #da8d59e9
 class Table:
     """Columns of equal length with names.
+
+    Parameters
+    ----------
+    columns : dict from name to (N,) array
+    source : str, default "table", the file, for messages
 
     Attributes
     ----------
     names : list of str
     columns : dict from name to (N,) array
     source : str, the file, for messages
+
+    Examples
+    --------
+    >>> Table({"x0": [1, 2], "x1": [3, 4]}).find("x")
+    ['x0', 'x1']
     """
 
     def __init__(self, columns, source="table"):
@@ -183,14 +193,30 @@ READERS = {
     ".parquet": read_parquet, ".pq": read_parquet,
 }  # fmt: skip
 
-# %% ../nbs/20_reading_tables.ipynb #3043de8c
+# %% ../nbs/20_reading_tables.ipynb #087f8666
 def read_table(path):
     """Table of a CSV, TSV, Parquet, NPY or NPZ file, by the ending of its name.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    Table
 
     Raises
     ------
     ValueError
         With one sentence: no such file, unknown format, empty, damaged, or not a table.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "t.csv"
+    >>> size = path.write_text("age,city\\n31,Bern\\n40,Basel\\n")
+    >>> read_table(path).names
+    ['age', 'city']
     """
     path = Path(path)
     if not path.is_file():
