@@ -61,7 +61,7 @@ def _sampled_pairs(points, precomputed, n_rows, random_state):
     # the diagonal of a sparse matrix is not stored
     return squares, counts, n_zero + len(rows) * sp.issparse(points), len(rows)
 
-# %% ../nbs/00d_bandwidth.ipynb #ee6ef784
+# %% ../nbs/00d_bandwidth.ipynb #1e92e7ec
 class KernelSum(Storage):
     """Kernel-sum test of a point set: bandwidth and dimension from the slope of `log S(epsilon)`.
 
@@ -81,6 +81,12 @@ class KernelSum(Storage):
     epsilon : float, bandwidth with 16 effective neighbours, fewer if the slope rises before
     epsilon_max_slope : float, bandwidth of the largest slope, the rule after Cameron (59)
     dimension : float, twice the slope at `epsilon`
+
+    Examples
+    --------
+    >>> test = KernelSum(np.random.default_rng(0).uniform(size=(1000, 2)))
+    >>> bool(1.8 < test.dimension < 2.2), test.keep_self
+    (True, False)
     """
 
     def __init__(self, points, *, precomputed=False, n_rows=1000, random_state=0):

@@ -5,8 +5,9 @@
 # %% auto #0
 __all__ = ['main']
 
-# %% ../nbs/22_command_line.ipynb #47ac14e8
+# %% ../nbs/22_command_line.ipynb #53e30d7d
 import argparse
+import os
 import sys
 import time
 import warnings
@@ -24,9 +25,9 @@ from .held_out import Placed, split_rows
 from .idm import IteratedDiffusionMap
 from .images import rotated_digits
 from .letter import DiffusionFlow
-from .results import Results, TableModel, above_chance, check_folder, coordinate_columns
-from .results import files_of, held_out_facts, write_folder
-from .storage import load_model, write_whole
+from .results import FILES, Results, TableModel, above_chance, check_folder
+from .results import coordinate_columns, files_of, held_out_facts, write_folder
+from .storage import load_model, on_stop, write_whole
 from .tables import Table, read_table, write_csv
 
 # %% ../nbs/22_command_line.ipynb #4c9250b3
@@ -85,7 +86,7 @@ def load_inputs(options):
         raise ValueError(f"{table.source} has no data columns left besides the feature")
     return Inputs(table, source, data, features, group, label)
 
-# %% ../nbs/22_command_line.ipynb #1790054e
+# %% ../nbs/22_command_line.ipynb #21adfa17
 FLOWS = {"closed": lambda: None, "diffusion": DiffusionFlow}
 
 
@@ -110,7 +111,7 @@ def say(options, text):
 
 def run_fit(given, options):
     "Fit `Inputs`, write the folder `options.out`; returns the `Results`."
-    check_folder(options.out)
+    check_folder(options.out, FILES)
     start, table = time.perf_counter(), given.table
     truth = given.source.numbers(given.features)
     groups = None if given.group is None else table.columns[given.group]
@@ -129,7 +130,7 @@ def run_fit(given, options):
     write_folder(options.out, files_of(results, **told, seconds=seconds))
     return results
 
-# %% ../nbs/22_command_line.ipynb #a976ff20
+# %% ../nbs/22_command_line.ipynb #f87f63e6
 def open_model(path):
     "The `TableModel` in a file."
     if not Path(path).is_file():
@@ -145,7 +146,9 @@ def check_file(path, endings):
     out = Path(path)
     if out.suffix.lower() not in endings:
         raise ValueError(f"--out {out}: the ending must be {' or '.join(endings)}")
-    check_folder(out.parent)
+    if not out.parent.is_dir():
+        raise ValueError(f"--out {out}: there is no folder {out.parent}")
+    check_folder(out.parent, [out.name])
     return out
 
 
@@ -156,7 +159,7 @@ def write_file(out, write):
     except OSError as error:
         raise ValueError(f"--out {out} cannot be written: {error.strerror or error}") from None
 
-
+# %% ../nbs/22_command_line.ipynb #80128f71
 def run_transform(options):
     "Coordinates and predictions of the rows of a file, written to `options.out`."
     fitted = open_model(options.model)
@@ -235,7 +238,7 @@ def run_demo(options):
     write_folder(options.out, {table.source: lambda path: write_csv(path, table.columns)})
     return results
 
-# %% ../nbs/22_command_line.ipynb #da36cc43
+# %% ../nbs/22_command_line.ipynb #cbfd9c59
 def whole_or_auto(text):
     "A positive integer or the word auto, for argparse."
     if text == "auto":
@@ -244,6 +247,13 @@ def whole_or_auto(text):
         return check_number("the value", int(text), 1, integer=True)
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected 'auto' or a positive integer, got {text!r}")
+
+
+def seed(text):
+    "A seed, for argparse."
+    if not text.isdigit() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"expected an integer from 0 to 4294967295, got {text!r}")
+    return int(text)
 
 
 def share(text):
@@ -256,7 +266,7 @@ def share(text):
         raise argparse.ArgumentTypeError(f"expected a number from 0 to below 1, got {text!r}")
     return value
 
-# %% ../nbs/22_command_line.ipynb #e9c2913c
+# %% ../nbs/22_command_line.ipynb #93883d1c
 def add_fit_options(parser):
     "Options that `fit` and `demo` share."
     add = parser.add_argument
@@ -274,7 +284,7 @@ def add_fit_options(parser):
         help="evidence that a branch must bring: larger finds fewer and is surer (default 20)")  # fmt: skip
     add("--flow", choices=FLOWS, default="closed",
         help="all steps at once (closed, default), or a diffusion map in each, as in the paper")  # fmt: skip
-    add("--seed", type=int, default=0, help="seed of everything random (default 0)")
+    add("--seed", type=seed, default=0, help="seed of everything random (default 0)")
     add("--quiet", action="store_true", help="no progress on standard error")
 
 # %% ../nbs/22_command_line.ipynb #6424d9d8
@@ -386,19 +396,45 @@ def report_on(results, options):
     print(f"results in {options.out}: report.html and tables")
     print(results.fitted.model.verdict_)
 
-# %% ../nbs/22_command_line.ipynb #941b4126
+# %% ../nbs/22_command_line.ipynb #cfad6f59
+def stop(number, frame):
+    "Answer to a signal: end, and clean up on the way."
+    raise KeyboardInterrupt
+
+# %% ../nbs/22_command_line.ipynb #cc98551d
 def main(arguments=None):
     """Entry point of `idm-nb` and `python -m idm_nb`; returns the exit status.
 
     Errors in the input are one sentence on standard error and status 2.
+
+    Parameters
+    ----------
+    arguments : list of str, default None: those of the command line
+
+    Returns
+    -------
+    int, exit status
+
+    Examples
+    --------
+    >>> main(["transform", "no-such-model.npz", "rows.csv", "--out", "moved.csv"])
+    2
     """
+    for stream in (sys.stdout, sys.stderr):  # names of columns may not be printable here
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
     options = build_parser().parse_args(arguments)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), on_stop(stop):
             warnings.showwarning = lambda text, *rest: print(f"idm-nb: warning: {text}", file=sys.stderr)
             options.run(options)
-    except (ValueError, TypeError, RuntimeError, FileNotFoundError) as error:
-        print(f"idm-nb: error: {error}", file=sys.stderr)
+            sys.stdout.flush()
+    except BrokenPipeError:  # nobody reads on; the results are written
+        sys.stdout = open(os.devnull, "w")
+        return 1
+    except (ValueError, TypeError, RuntimeError, OSError, MemoryError) as error:
+        why = "there is not enough memory for so many rows" if isinstance(error, MemoryError) else error
+        print(f"idm-nb: error: {why}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("idm-nb: stopped", file=sys.stderr)

@@ -5,13 +5,13 @@
 # %% auto #0
 __all__ = ['ConformalMap']
 
-# %% ../nbs/11_conformal_map.ipynb #a0632d98
+# %% ../nbs/11_conformal_map.ipynb #0920b472
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from .bandwidth import KernelSum
-from .core import check_fit, check_new, check_number
+from .core import check_choice, check_fit, check_new, check_number, is_auto
 from .diffusion import Diffusion, Metric
 from .diffusion_map import SpectralMap, whole_dimension
 from .neighbors import NeighborGraph, TrainingRows, squared_lengths, warn_if_apart
@@ -116,7 +116,7 @@ def looks_like_a_grid(graph, dimension, n_nearest):
     data = sp.csr_matrix((np.sqrt(lengths[others]), place), shape=(len(graph),) * 2)
     return KernelSum(data, precomputed=True).keep_self
 
-# %% ../nbs/11_conformal_map.ipynb #d0783622
+# %% ../nbs/11_conformal_map.ipynb #02a48472
 class ConformalMap(SpectralMap):
     """Diffusion map of the geometry in which the points are even: invariant under conformal maps.
 
@@ -169,18 +169,19 @@ class ConformalMap(SpectralMap):
         nearest = check_number("n_density_neighbors", self.n_density_neighbors, 1, integer=True)
         n = min(check_number("n_components", self.n_components, 1, integer=True), len(X) - 1)
         check_number("time", self.time, 0)
+        check_choice("keep_self", self.keep_self, ("auto", True, False))
         k = self.n_neighbors
-        k = min(int(max(64, 10 * effective)), len(X) - 1) if k == "auto" else k
+        k = min(int(max(64, 10 * effective)), len(X) - 1) if is_auto(k) else k
         self.graph_, self.rows_, nearest = NeighborGraph(X, k), TrainingRows(X), min(nearest, k)
         self.n_connected_components_ = warn_if_apart(self.graph_)
         self.dimension_ = self.dimension_used_ = self.dimension
-        if self.dimension == "auto":
+        if is_auto(self.dimension):
             self.dimension_ = float(np.median(tune_local_bandwidth(X)[1]))
             self.dimension_used_ = whole_dimension(self.dimension_)
         d = float(check_number("dimension", self.dimension_used_, 0, open_low=True))
         self.epsilon_ = (effective / len(X)) ** (2 / d) / (2 * np.pi)
         self.keep_self_ = self.keep_self
-        if self.keep_self == "auto":
+        if is_auto(self.keep_self):
             self.keep_self_ = looks_like_a_grid(self.graph_, d, nearest)
         local = self.local_scales_ = LocalScales(self.graph_, d, nearest, self.epsilon_, self.keep_self_)
         self.sampling_density_ = local.density(X, self.graph_)

@@ -5,50 +5,77 @@
 # %% auto #0
 __all__ = []
 
-# %% ../nbs/00a_house_rules.ipynb #fbef7a32
+# %% ../nbs/00a_house_rules.ipynb #2f411439
 import numpy as np
-from sklearn.utils import check_array
+import scipy.sparse as sp
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-# %% ../nbs/00a_house_rules.ipynb #cc2a93f6
+# %% ../nbs/00a_house_rules.ipynb #2611c79c
+LARGEST = 1e100  # sums of squares of such numbers, and their squares, are still finite
+
+
 def require_finite(array, name="X", columns=None):
-    """Raise a `ValueError` that names the row and column of the first NaN or infinity."""
-    if np.isfinite(np.sum(array)):  # one pass; a sum can only overflow if some entry is huge
+    """Raise a `ValueError` that names the first entry that is NaN, infinite or beyond `LARGEST`."""
+    if max(array.max(initial=0), -array.min(initial=0)) <= LARGEST:  # false for NaN
         return
-    bad = ~np.isfinite(array)
-    if not bad.any():
-        return
+    bad = ~(np.abs(array) <= LARGEST)
     row, column = np.argwhere(bad)[0]
+    value, rows = array[row, column], int(bad.any(axis=1).sum())
     label = f" ({columns[column]!r})" if columns is not None else ""
-    kind = "NaN" if np.isnan(array[row, column]) else "inf"
-    rows = int(bad.any(axis=1).sum())
+    kind = "NaN" if np.isnan(value) else "inf" if np.isinf(value) else f"{value:.3g}"
+    remedy = "remove those rows, or fill the gaps (for example with sklearn.impute.SimpleImputer)"
+    if np.isfinite(value):
+        remedy = f"beyond {LARGEST:g} squares are no numbers; divide the column by a unit of its size"
     raise ValueError(
-        f"{name} contains {kind} at row {row}, column {column}{label}, and {bad.sum()} non-finite "
-        f"value(s) in {rows} of {len(array)} rows: remove those rows, or fill the gaps (for "
-        f"example with sklearn.impute.SimpleImputer)"
+        f"{name} contains {kind} at row {row}, column {column}{label}, and {bad.sum()} such "
+        f"value(s) in {rows} of {len(array)} rows: {remedy}"
     )
 
-# %% ../nbs/00a_house_rules.ipynb #91de48ab
+# %% ../nbs/00a_house_rules.ipynb #5fcbcf69
+ENCODE = (
+    "Leave them out, or encode categories as columns of 0 and 1 (sklearn.preprocessing.OneHotEncoder)"
+)
+NO_NUMBERS = ("categor", "str", "object", "date", "duration", "time", "enum", "complex", "list")
+
+
+def check_columns(frame, name):
+    "Raise a `ValueError` that names the columns of a data frame that hold no numbers."
+    kinds = [str(kind).lower() for kind in frame.dtypes]
+    bad = [str(c) for c, kind in zip(frame.columns, kinds) if any(word in kind for word in NO_NUMBERS)]
+    if bad:
+        shown = ", ".join(map(repr, bad[:5])) + (", ..." if len(bad) > 5 else "")
+        raise ValueError(f"{name} has {len(bad)} column(s) that hold no numbers: {shown}. {ENCODE}")
+
+# %% ../nbs/00a_house_rules.ipynb #6ffa8ba4
+def check_entries(X, name):
+    "Raise unless an array, or a nested list, holds real numbers."
+    try:
+        kind = np.asarray(X).dtype.kind
+        if kind not in "biufcmM":
+            np.asarray(X, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} holds entries that are no numbers ({error}). {ENCODE}") from None
+    if kind == "c":
+        raise ValueError(
+            f"Complex data not supported: {name} holds complex numbers; pass real and imaginary "
+            f"parts as columns of their own"
+        )
+    if kind in "mM":
+        raise ValueError(
+            f"{name} holds dates or durations, which are no numbers: divide durations by a unit, as "
+            f"in (dates - dates[0]) / np.timedelta64(1, 'D')"
+        )
+
+
 def plain_table(X, name="X"):
-    "`X` without masks; a `ValueError` that names the columns of a data frame that hold no numbers."
+    "`X` without masks; an error says which entries or columns hold no numbers."
     if isinstance(X, np.ma.MaskedArray):
         X = np.ma.filled(X.astype(float), np.nan)
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        kinds = [
-            getattr(kind, "kind", "b" if "bool" in str(kind).lower() else "f")
-            if not any(
-                word in str(kind).lower() for word in ("categor", "str", "object", "date", "enum")
-            )
-            else "O"
-            for kind in X.dtypes
-        ]
-        bad = [str(column) for column, kind in zip(X.columns, kinds) if kind not in "biuf"]
-        if bad:
-            shown = ", ".join(map(repr, bad[:5])) + (", ..." if len(bad) > 5 else "")
-            raise ValueError(
-                f"{name} has {len(bad)} column(s) that hold no numbers: {shown}. Leave them out, or "
-                f"encode categories as columns of 0 and 1 (sklearn.preprocessing.OneHotEncoder)"
-            )
+        check_columns(X, name)
+    elif not sp.issparse(X):
+        check_entries(X, name)
     return X
 
 # %% ../nbs/00a_house_rules.ipynb #d83db9c5
@@ -84,9 +111,45 @@ def check_features(y, n_points, name="y"):
         )
     return y
 
-# %% ../nbs/00a_house_rules.ipynb #562788dd
+# %% ../nbs/00a_house_rules.ipynb #bfcbb532
+def check_groups(groups, n_rows, least=2):
+    "Group labels as int array `(N,)` of at least `least` different ones, or None."
+    if groups is None:
+        return None
+    labels = np.asarray(groups)
+    if labels.shape not in ((n_rows,), (n_rows, 1)):
+        raise ValueError(
+            f"groups must hold one label for each of the {n_rows} rows of X, got shape {labels.shape}"
+        )
+    labels = labels.ravel()
+    missing = np.array([label is None or bool(label != label) for label in labels])
+    if missing.any():
+        raise ValueError(
+            f"groups has no label at row {missing.argmax()} ({missing.sum()} missing): remove those "
+            f"rows, or give each a label of its own"
+        )
+    labels = labels if labels.dtype.kind in "biufSU" else labels.astype(str)
+    names, labels = np.unique(labels, return_inverse=True)
+    if len(names) < least:
+        count = "one label for all rows" if len(names) == 1 else f"{len(names)} different labels"
+        raise ValueError(f"groups has {count}: at least {least} different ones are needed")
+    return labels
+
+# %% ../nbs/00a_house_rules.ipynb #f7a9026d
+def check_seed(random_state):
+    "Raise a `ValueError` unless numbers can be drawn with it."
+    try:
+        check_random_state(random_state)
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"random_state must be None, an integer from 0 to 2**32 - 1 or a numpy RandomState, got "
+            f"{random_state!r}"
+        ) from None
+
+# %% ../nbs/00a_house_rules.ipynb #2f7c6b08
 def check_fit(estimator, X, *, min_points=2):
     "Points `(N, m)` for `fit`: finite, two distinct rows or more; sets `n_features_in_`."
+    check_seed(estimator.random_state)
     options = dict(dtype=np.float64, ensure_all_finite=False, ensure_min_samples=min_points)
     X = validate_data(estimator, plain_table(X), copy=True, **options)
     require_finite(X, "X", getattr(estimator, "feature_names_in_", None))
@@ -104,27 +167,32 @@ def check_new(estimator, X):
     require_finite(X, "X", getattr(estimator, "feature_names_in_", None))
     return X
 
-# %% ../nbs/00a_house_rules.ipynb #6c3367c1
+# %% ../nbs/00a_house_rules.ipynb #4210d1db
 def check_choice(name, value, choices):
-    "Raise a `ValueError` unless `value` is one of `choices`."
-    if value not in choices:
+    "Raise a `ValueError` unless `value` is one of `choices`, which are words, True or False."
+    if not isinstance(value, (str, bool, np.bool_)) or value not in choices:
         raise ValueError(
             f"{name}={value!r} is not known; choose one of {', '.join(map(repr, choices))}"
         )
     return value
 
-# %% ../nbs/00a_house_rules.ipynb #76106026
-def check_number(name, value, low, high=np.inf, *, integer=False, open_low=False):
-    "Raise unless `value` is a number in `[low, high]`, or in `(low, high]` if `open_low`."
+# %% ../nbs/00a_house_rules.ipynb #ab498d2b
+def check_number(name, value, low, high=np.inf, *, integer=False, open_low=False, endless=False):
+    "Raise unless `value` is a number in `[low, high]`, `(low, high]` if `open_low`; inf if `endless`."
     kind = (int, np.integer) if integer else (int, float, np.integer, np.floating)
     what = "an integer" if integer else "a number"
     if isinstance(value, bool) or not isinstance(value, kind):
         raise TypeError(f"{name} must be {what}, got {value!r}")
-    if not (low < value if open_low else low <= value) or not value <= high:
+    if not (low < value if open_low else low <= value) or not value <= high or (value == np.inf and not endless):
         limits = f"above {low}" if open_low else f"{low} or more"
         limits += f" and at most {high}" if high < np.inf else ""
         raise ValueError(f"{name} must be {what}, {limits}, got {value!r}")
     return value
+
+# %% ../nbs/00a_house_rules.ipynb #18335aeb
+def is_auto(value):
+    "Is a parameter left to the estimator?"
+    return isinstance(value, str) and value == "auto"
 
 # %% ../nbs/00a_house_rules.ipynb #ad304c12
 def chunks(n, bytes_per_row, budget=2**26):

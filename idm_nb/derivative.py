@@ -154,7 +154,7 @@ def admissible_neighbors(graph, neighborhood, queries, groups, query_groups, cou
         short = short[~enough]
     return near, distance
 
-# %% ../nbs/03_derivative_theorem.ipynb #619eebcf
+# %% ../nbs/03_derivative_theorem.ipynb #4e0ea689
 REACHES = (8, 12, 18, 27, 40, 60, 90, 135)
 
 
@@ -176,6 +176,14 @@ class LocalRegression(Storage):
     errors_ : dict from candidate to root mean squared leave-one-out error (largest 5 % trimmed)
     predictions_, derivatives_ : (N, n) and (N, n, m) arrays, at the training points without the
         own value
+
+    Examples
+    --------
+    >>> from idm_nb.neighbors import NeighborGraph
+    >>> X = np.random.default_rng(0).uniform(size=(400, 2))
+    >>> found = LocalRegression().fit(NeighborGraph(X), X[:, :1] ** 2)
+    >>> bool(found.errors_[found.reach_] < 0.01)
+    True
     """
 
     def __init__(self, reaches=REACHES, *, ridge=1e-3, n_tried=600, random_state=0):
@@ -313,7 +321,7 @@ def standard_errors(points, features, queries, neighbors, weights, derivatives, 
         out[piece] = np.sqrt((parts**2).sum(axis=1))
     return out
 
-# %% ../nbs/03_derivative_theorem.ipynb #66732c22
+# %% ../nbs/03_derivative_theorem.ipynb #0907ccca
 def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="auto",
                         n_neighbors=128, ridge=0.0, rcond=1e-3, flat="zero", dimension=None,
                         query_features=None, return_values=False, return_errors=False):  # fmt: skip
@@ -365,6 +373,8 @@ def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="aut
     """
     check_choice("method", method, ("regression", "correlation", "affine"))
     check_choice("flat", flat, ("zero", "identity"))
+    check_number("ridge", ridge, 0)
+    check_number("rcond", rcond, 0, 1)
     X = check_points(X, min_points=3)
     y = check_features(y, len(X))
     graph = NeighborGraph(X, min(n_neighbors, len(X) - 1))

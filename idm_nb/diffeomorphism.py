@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['DiffeomorphismMap']
 
-# %% ../nbs/12_diffeomorphism.ipynb #fdce6c48
+# %% ../nbs/12_diffeomorphism.ipynb #d4425b1c
 import numpy as np
 from fastcore.basics import patch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, MultiOutputMixin
@@ -13,7 +13,8 @@ from sklearn.base import RegressorMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .bandwidth import KernelSum
-from .core import check_features, check_fit, check_new, check_number, check_points
+from .core import check_choice, check_features, check_fit, check_new, check_number
+from .core import check_points, is_auto
 from .derivative import LocalRegression
 from .diffusion import Diffusion
 from .diffusion_map import DiffusionMap
@@ -69,7 +70,7 @@ def _columns(y):
     y = np.asarray(y, dtype=float)
     return y[:, None] if y.ndim == 1 else y
 
-# %% ../nbs/12_diffeomorphism.ipynb #c5d6db29
+# %% ../nbs/12_diffeomorphism.ipynb #03c19f57
 FADE = 4.0  # the last coordinates fade to exp(-4) in the way up
 
 
@@ -80,12 +81,13 @@ def check_sides(model, X, y):
     n = check_number("n_components", model.n_components, 1, integer=True)
     check_number("n_effective", model.n_effective, 1)
     check_number("ridge", model.ridge, 0, open_low=True)
+    check_choice("keep_self", model.keep_self, ("auto", True, False))
     k = model.n_neighbors
-    if k == "auto":
+    if is_auto(k):
         k = min(int(max(64, 12 * model.n_effective)), len(X) - 1)
     return X, Y, min(n, len(X) - 1), check_number("n_neighbors", k, 2, integer=True)
 
-# %% ../nbs/12_diffeomorphism.ipynb #b75c7aae
+# %% ../nbs/12_diffeomorphism.ipynb #716b49f5
 class DiffeomorphismMap(
     ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, TransformerMixin, Storage,
     BaseEstimator,
@@ -152,7 +154,7 @@ class DiffeomorphismMap(
         self._one_feature, test, graph = np.asarray(y).ndim == 1, KernelSum(Y), NeighborGraph(X, k)
         warn_if_apart(graph)
         self.epsilon_ = test.at_neighbors(self.n_effective)
-        self.keep_self_ = test.keep_self if self.keep_self == "auto" else bool(self.keep_self)
+        self.keep_self_ = test.keep_self if is_auto(self.keep_self) else bool(self.keep_self)
         options = dict(keep_self=self.keep_self_, random_state=self.random_state)
         image = DiffusionMap(n, epsilon=self.epsilon_, n_neighbors=k, **options).fit(Y)
         options.update(dimension=image.dimension_used_, ridge=self.ridge)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Metric', 'EuclideanMetric', 'Diffusion']
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #cb4f6ab1
+# %% ../nbs/01_diffusion_map_isometry.ipynb #15d7c00a
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -13,10 +13,10 @@ import scipy.sparse as sp
 
 from .core import check_choice
 from .eigenpairs import leading_eigenpairs
-from .neighbors import squared_lengths
+from .neighbors import TrainingRows, squared_lengths
 from .storage import Storage
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #1f219c43
+# %% ../nbs/01_diffusion_map_isometry.ipynb #f1ca4259
 class Metric(Storage, ABC):
     """Length of short steps from some points: what a kernel needs to know of a geometry.
 
@@ -33,7 +33,18 @@ class Metric(Storage, ABC):
 
 
 class EuclideanMetric(Metric):
-    "Steps between points `(N, m)` of Euclidean space."
+    """Steps between points `(N, m)` of Euclidean space.
+
+    Parameters
+    ----------
+    points : (N, m) array
+
+    Examples
+    --------
+    >>> metric = EuclideanMetric(np.array([[0.0, 0.0], [3.0, 4.0]]))
+    >>> metric.squared_lengths(metric, np.array([0]), np.array([1]))
+    array([25.])
+    """
 
     def __init__(self, points):
         self.points = points
@@ -69,7 +80,7 @@ def kernel_matrix(metric, edges, epsilon, new=None):
     shape = (len(edges.indptr) - 1, len(metric.points))
     return sp.csr_matrix((weights, columns, edges.indptr), shape=shape)
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #14bf8f95
+# %% ../nbs/01_diffusion_map_isometry.ipynb #f6801ecb
 class DiffusionOperator(Storage):
     """Markov matrix of a symmetric kernel, in the form that eigensolvers like.
 
@@ -103,7 +114,13 @@ class DiffusionOperator(Storage):
 
     def density(self, dimension):
         "Sampling density `(N,)` for the volume of the kernel's metric, eq. (A.1) of the paper."
-        return (2 * np.pi * self.epsilon) ** (-dimension / 2) * self.degrees / len(self.degrees)
+        size = -dimension / 2 * np.log(2 * np.pi * self.epsilon)
+        if not abs(size) < 500:  # beyond exp(500) the squares of the eigenfunctions are no numbers
+            raise ValueError(
+                f"dimension={dimension:g} is too many for a density at bandwidth {self.epsilon:.3g}: "
+                f"pass the number of dimensions in which the data vary, or data in a larger unit"
+            )
+        return np.exp(size) * self.degrees / len(self.degrees)
 
 # %% ../nbs/01_diffusion_map_isometry.ipynb #66f40081
 FLOOR = 1e-12  # Markov eigenvalues at or below it carry no information
@@ -171,7 +188,7 @@ def extend(operator, kernel_rows, functions, eigenvalues=None):
     safe = np.where(eigenvalues > FLOOR, eigenvalues, np.inf)
     return smoothed / safe
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #724eb4cc
+# %% ../nbs/01_diffusion_map_isometry.ipynb #64c71524
 class Diffusion(Storage):
     """Diffusion in a metric: kernel, Markov operator, eigenfunctions, and their extension.
 
@@ -205,6 +222,8 @@ class Diffusion(Storage):
             kernel = kernel_matrix(metric, edges, self.epsilon)
         self.operator = DiffusionOperator(kernel, self.epsilon, alpha=alpha, keep_self=keep_self)
         self.spectrum = Spectrum(self.operator, n, dimension, random_state=random_state)
+        if metric is not None:  # a function has one value at one place
+            self.spectrum.functions = TrainingRows(metric.points).evened(self.spectrum.functions)
 
     def extend(self, metric, edges, *, rows=None):
         """Eigenfunctions `(q, n)` at new points.

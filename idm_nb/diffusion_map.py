@@ -5,14 +5,15 @@
 # %% auto #0
 __all__ = ['DiffusionMap']
 
-# %% ../nbs/01_the_estimator.ipynb #66d1fc2e
+# %% ../nbs/01_the_estimator.ipynb #fc718a67
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .bandwidth import KernelSum
-from .core import check_choice, check_fit, check_new, check_number
+from .core import check_choice, check_fit, check_new, check_number, check_seed, is_auto
+from .core import plain_table, require_finite
 from .diffusion import Diffusion, EuclideanMetric, FLOOR, diffusion_coordinates
 from .neighbors import NeighborGraph, TrainingRows, row_index, warn_if_apart
 from .storage import Storage
@@ -58,7 +59,7 @@ def check_symmetric(matrix, what):
     if gap > 1e-8 * max(entries.max(initial=0), 1e-300):
         raise ValueError(f"{what} must be symmetric; entries differ by up to {gap:g}")
 
-# %% ../nbs/01_the_estimator.ipynb #86515e6b
+# %% ../nbs/01_the_estimator.ipynb #22f3503f
 class GivenKernel(Storage):
     "The kernel where `X` is a matrix of distances, or a kernel itself; see `DiffusionMap`."
 
@@ -69,7 +70,14 @@ class GivenKernel(Storage):
     def training(self, X):
         "Kernel `(N, N)` of the training points."
         if self.kind == "kernel":
-            return sp.csr_matrix(X)
+            kernel = sp.csr_matrix(X)
+            alone = np.asarray(kernel.sum(axis=1)).ravel() <= 0
+            if alone.any():
+                raise ValueError(
+                    f"row {alone.argmax()} of the kernel X is zero ({alone.sum()} such row(s)): nothing "
+                    f"relates that point to any; leave it out, or pass a wider kernel"
+                )
+            return kernel
         kernel = distance_kernel(X, self.epsilon)
         if sp.issparse(X):
             kernel = kernel.tolil()
@@ -83,7 +91,7 @@ class GivenKernel(Storage):
         shortest, copies = _shortest_and_copies(X)
         return distance_kernel(X, self.epsilon, shortest), copies
 
-# %% ../nbs/01_the_estimator.ipynb #4d0eb8cd
+# %% ../nbs/01_the_estimator.ipynb #01fcf9ab
 NEAR_INTEGER = 0.25  # a dimension this near to an integer is taken for it
 
 
@@ -102,7 +110,7 @@ def choose_bandwidth(X, kind, epsilon, keep_self):
     if kind == "kernel":
         if given is None:
             raise ValueError("metric='kernel' needs the bandwidth of the kernel: pass epsilon=")
-        keep = keep_self == "auto" or bool(keep_self)
+        keep = is_auto(keep_self) or bool(keep_self)
         entries = X.data if sp.issparse(X) else X
         entries = entries[entries > 0]
         total = np.sum(entries) - (0 if keep else X.diagonal().sum())
@@ -110,7 +118,7 @@ def choose_bandwidth(X, kind, epsilon, keep_self):
     test = KernelSum(X, precomputed=kind == "precomputed")
     chosen = test.epsilon_max_slope if epsilon == "max-slope" else test.epsilon
     chosen = chosen if given is None else given
-    keep = test.keep_self if keep_self == "auto" else bool(keep_self)
+    keep = test.keep_self if is_auto(keep_self) else bool(keep_self)
     return test, chosen, keep, test.slope_at(chosen, keep)
 
 # %% ../nbs/01_the_estimator.ipynb #19260f53
@@ -128,21 +136,26 @@ def reach_of_kernel(test, epsilon, n_points):
     seen = 1.3 * test.count_within(np.sqrt(-2 * np.log(TAIL) * epsilon))
     return int(min(max(32, seen), max(256, 2e7 // n_points), n_points - 1))
 
-# %% ../nbs/01_the_estimator.ipynb #43bc2c0f
+# %% ../nbs/01_the_estimator.ipynb #78c7512c
 def check_map_input(model, X, reset=True):
     "`X` of a `DiffusionMap` for `fit` (`reset`) or for new points, and its parameters."
     check_choice("metric", model.metric, ("euclidean", "precomputed", "kernel"))
     check_number("alpha", model.alpha, 0, 1)
     check_number("time", model.time, 0)
     check_number("n_components", model.n_components, 1, integer=True)
-    if model.dimension != "auto":
+    check_choice("keep_self", model.keep_self, ("auto", True, False))
+    if not is_auto(model.dimension):
         check_number("dimension", model.dimension, 0, open_low=True)
     if model.metric == "euclidean":
         return check_fit(model, X) if reset else check_new(model, X)
+    check_seed(model.random_state)
     options = dict(dtype=np.float64, accept_sparse="csr", reset=reset, copy=reset)
-    return validate_data(model, X, ensure_min_samples=2 if reset else 1, **options)
+    options.update(ensure_all_finite=sp.issparse(X), ensure_min_samples=2 if reset else 1)
+    X = validate_data(model, plain_table(X), **options)
+    require_finite(X.data[:, None] if sp.issparse(X) else X)
+    return X
 
-# %% ../nbs/01_the_estimator.ipynb #9dd86776
+# %% ../nbs/01_the_estimator.ipynb #91fa9134
 def fit_kernel(model, X, options):
     "The `Diffusion` of a `DiffusionMap`, and the number of pieces of its graph."
     n = model._n_features_out + 1
@@ -151,7 +164,7 @@ def fit_kernel(model, X, options):
         kernel = model.given_.training(X)
         return Diffusion(None, None, model.epsilon_, n, kernel=kernel, **options), warn_if_apart(kernel)
     k = model.n_neighbors
-    if k == "auto":
+    if is_auto(k):
         k = reach_of_kernel(model.kernel_sum_, model.epsilon_, len(X))
     model.graph_, model.rows_ = NeighborGraph(X, k), TrainingRows(X)
     metric, count = EuclideanMetric(model.graph_.points), warn_if_apart(model.graph_)
@@ -219,7 +232,7 @@ class SpectralMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, Ba
         points = self.coordinates(time, rescaled)
         return np.linalg.norm(points[np.atleast_1d(rows)][:, None] - points, axis=2)
 
-# %% ../nbs/01_the_estimator.ipynb #4064bba3
+# %% ../nbs/01_the_estimator.ipynb #70cd3d51
 class DiffusionMap(SpectralMap):
     """Diffusion map: eigenfunctions of the Laplacian of a point cloud as coordinates.
 
@@ -268,7 +281,7 @@ class DiffusionMap(SpectralMap):
         X = check_map_input(self, X)
         chosen = choose_bandwidth(X, self.metric, self.epsilon, self.keep_self)
         self.kernel_sum_, self.epsilon_, self.keep_self_, found = chosen
-        given = self.dimension != "auto"
+        given = not is_auto(self.dimension)
         self.dimension_ = float(self.dimension) if given else found
         self.dimension_used_ = self.dimension_ if given else whole_dimension(found)
         self._n_features_out = min(self.n_components, X.shape[0] - 1)

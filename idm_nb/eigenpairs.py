@@ -61,7 +61,17 @@ def block_lanczos(matrix, n, *, block=64, tolerance=1e-8, random_state=None):
             basis = np.hstack([basis, np.empty((size, wider - basis.shape[1]))])
             projected = np.pad(projected, (0, wider - len(projected)))
 
-# %% ../nbs/00e_eigenpairs.ipynb #a4a17167
+# %% ../nbs/00e_eigenpairs.ipynb #7ed7cf99
+def dense_eigenpairs(matrix, n):
+    "The `n` largest eigenvalues of a symmetric array, increasing, and their vectors."
+    size = len(matrix)
+    try:
+        return eigh(matrix, subset_by_index=[size - n, size - 1])
+    except np.linalg.LinAlgError:  # many equal eigenvalues can defeat the fast method
+        values, vectors = eigh(matrix, driver="evd")
+        return values[-n:], vectors[:, -n:]
+
+# %% ../nbs/00e_eigenpairs.ipynb #6dac822f
 def leading_eigenpairs(matrix, n, *, random_state=None):
     """The `n` algebraically largest eigenvalues of a sparse symmetric matrix, and their vectors.
 
@@ -83,7 +93,7 @@ def leading_eigenpairs(matrix, n, *, random_state=None):
     """
     size = matrix.shape[0]
     if size <= 600 or 5 * n > size:
-        values, vectors = eigh(matrix.toarray(), subset_by_index=[size - n, size - 1])
+        values, vectors = dense_eigenpairs(matrix.toarray(), n)
     elif n > 400:
         values, vectors = block_lanczos(matrix, n, random_state=random_state)
     else:

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['ErrorModel', 'FeatureRegressor']
 
-# %% ../nbs/04c_stacked_estimate.ipynb #92dfbae0
+# %% ../nbs/04c_stacked_estimate.ipynb #b23dca90
 import time
 
 import numpy as np
@@ -17,7 +17,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .column_lengths import LengthRegression
-from .core import check_choice, check_features, check_fit, check_new, chunks, progress
+from .core import check_choice, check_features, check_fit, check_groups, check_new, chunks
+from .core import is_auto, progress
 from .derivative import LocalRegression
 from .neighbors import NeighborGraph, PrincipalAxes, Search
 from .regression import FeatureEstimate, KernelRegression, RidgeEstimate, fold_of_rows
@@ -93,16 +94,16 @@ class CrossFitted(FeatureEstimate):
         n = self.residuals_.shape[1]
         return np.mean([_values(model, X, n) for model in self.models_], axis=0)
 
-# %% ../nbs/04c_stacked_estimate.ipynb #bb9d91c5
+# %% ../nbs/04c_stacked_estimate.ipynb #d3b1b441
 def _values(model, X, n):
     "Predictions `(q, n)` of a foreign regressor, checked."
-    found = np.asarray(model.predict(X), dtype=float)
-    if found.size != len(X) * n or not np.all(np.isfinite(found)):
+    found = np.asarray(model.predict(X))
+    if found.size != len(X) * n or found.dtype.kind not in "biuf" or not np.all(np.isfinite(found)):
         raise ValueError(
             f"regressor {type(model).__name__} predicts an array of shape {found.shape} for "
-            f"{len(X)} rows, or values that are not finite: expected ({len(X)}, {n}) finite numbers"
+            f"{len(X)} rows, or values that are no finite numbers: expected ({len(X)}, {n}) finite numbers"
         )
-    return found.reshape(len(X), n)
+    return found.reshape(len(X), n).astype(float)
 
 # %% ../nbs/04c_stacked_estimate.ipynb #1cdd3b96
 class Trees(Storage):
@@ -246,10 +247,10 @@ def worth_trying(n_rows, n_columns):
         names += ["lengths"] + ["boosting"] * (n_rows >= ROWS_FOR_TREES)
     return names
 
-# %% ../nbs/04c_stacked_estimate.ipynb #066a0916
+# %% ../nbs/04c_stacked_estimate.ipynb #fd49c830
 def fit_candidates(kinds, X, y, groups, weights, seed, verbose=False):
     "Dict from name to fitted estimate; 'auto' begins with the cheap ones."
-    automatic = isinstance(kinds, str) and kinds == "auto"
+    automatic = is_auto(kinds)
     found, fit = {}, lambda kind: kind.fit(X, y, groups, weights)
     first = ["ridge", "kernel"] if automatic else list(kinds)
     for name in progress(first, verbose, "estimates of the feature"):
@@ -261,7 +262,7 @@ def fit_candidates(kinds, X, y, groups, weights, seed, verbose=False):
             found[name] = fit(KINDS[name](seed))
     return found
 
-# %% ../nbs/04c_stacked_estimate.ipynb #4954edb0
+# %% ../nbs/04c_stacked_estimate.ipynb #80e1a6b7
 class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEstimator):
     """Stacked regression with honest held-out values and standard errors.
 
@@ -306,6 +307,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
         """
         X = check_fit(self, X, min_points=4)
         features, self._one_feature = check_features(y, len(X)), np.asarray(y).ndim == 1
+        groups = check_groups(groups, len(X))
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         kinds = checked_candidates(self.candidates)
         parts = fit_candidates(kinds, X, features, groups, weights, seed, self.verbose)
@@ -341,16 +343,18 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
         check_is_fitted(self)
         return self.errors_.foreign(check_new(self, X))
 
-# %% ../nbs/04c_stacked_estimate.ipynb #f551f52a
+# %% ../nbs/04c_stacked_estimate.ipynb #c517dfc6
 def checked_candidates(candidates):
     "The candidates of a `FeatureRegressor`, checked."
     if isinstance(candidates, str):
         check_choice("candidates", candidates, ("auto",))
         return candidates
+    if not isinstance(candidates, (list, tuple)) or not candidates:
+        raise ValueError(f"candidates must be 'auto' or a list, not empty, got {candidates!r}")
     for kind in candidates:
         if isinstance(kind, str):
             check_choice("candidates", kind, tuple(KINDS))
-        elif not (hasattr(kind, "fit") and hasattr(kind, "predict")):
+        elif isinstance(kind, type) or not (hasattr(kind, "fit") and hasattr(kind, "predict")):
             raise ValueError(
                 f"candidates must be names ({', '.join(KINDS)}) or scikit-learn regressors, got {kind!r}"
             )

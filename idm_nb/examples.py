@@ -11,9 +11,19 @@ from sklearn.utils import check_random_state
 
 from .manifolds import Manifold, Sample, Sphere, Torus
 
-# %% ../nbs/00f_examples.ipynb #1096b0ec
+# %% ../nbs/00f_examples.ipynb #af286187
 class Annulus(Manifold):
-    """Flat annulus `inner <= r <= outer` in the plane, coordinates `(r, angle)`."""
+    """Flat annulus `inner <= r <= outer` in the plane, coordinates `(r, angle)`.
+
+    Parameters
+    ----------
+    inner, outer : float, default 1 and 3, radii
+
+    Examples
+    --------
+    >>> Annulus().sample(5, random_state=0).points.shape
+    (5, 2)
+    """
 
     periodic = (False, True)
 
@@ -31,9 +41,20 @@ class Annulus(Manifold):
         around = np.stack([-r * np.sin(angle), r * np.cos(angle)], -1)
         return np.stack([outward, around], -1)
 
-# %% ../nbs/00f_examples.ipynb #48c46aa1
+# %% ../nbs/00f_examples.ipynb #edc8b70b
 class SwissRoll(Manifold):
-    """Rolled sheet `(s cos s, h, s sin s)`, coordinates: `s` in `turns`, `h` in `[0, height]`."""
+    """Rolled sheet `(s cos s, h, s sin s)`, coordinates: `s` in `turns`, `h` in `[0, height]`.
+
+    Parameters
+    ----------
+    turns : (float, float), default (1.5 pi, 4.5 pi), range of `s`
+    height : float, default 21
+
+    Examples
+    --------
+    >>> SwissRoll().sample(5, random_state=0).points.shape
+    (5, 3)
+    """
 
     periodic = (False, False)
 
@@ -49,9 +70,20 @@ class SwissRoll(Manifold):
         along = np.stack([np.cos(s) - s * np.sin(s), zero, np.sin(s) + s * np.cos(s)], -1)
         return np.stack([along, np.stack([zero, zero + 1, zero], -1)], -1)
 
-# %% ../nbs/00f_examples.ipynb #d7c31d5c
+# %% ../nbs/00f_examples.ipynb #2e40958c
 class Product(Manifold):
-    """Product of manifolds: coordinates and points are those of the factors side by side."""
+    """Product of manifolds: coordinates and points are those of the factors side by side.
+
+    Parameters
+    ----------
+    *factors : manifolds
+
+    Examples
+    --------
+    >>> from idm_nb.manifolds import Circle
+    >>> Product(Circle(), Circle(2.0)).sample(5, random_state=0).points.shape
+    (5, 4)
+    """
 
     def __init__(self, *factors):
         self.factors = factors
@@ -85,9 +117,24 @@ class Product(Manifold):
             np.hstack([p.points for p in parts]), np.hstack([p.coordinates for p in parts])
         )
 
-# %% ../nbs/00f_examples.ipynb #9b4041bd
+# %% ../nbs/00f_examples.ipynb #049750d7
 def angle_feature(angle):
-    "`(sin, cos)` of an angle, shape `(N, 2)`: the smooth way to use an angle as a feature."
+    """`(sin, cos)` of an angle, shape `(N, 2)`: the smooth way to use an angle as a feature.
+
+    Parameters
+    ----------
+    angle : (N,) array, radians
+
+    Returns
+    -------
+    (N, 2) array
+
+    Examples
+    --------
+    >>> angle_feature(np.array([0.0, np.pi / 2])).round(2)
+    array([[0., 1.],
+           [1., 0.]])
+    """
     return np.stack([np.sin(angle), np.cos(angle)], -1)
 
 

@@ -68,7 +68,7 @@ def page_file(name):
     "Text of a file of the pages, such as \"explorer.js\"."
     return files("idm_nb").joinpath("pages", name).read_text(encoding="utf-8")
 
-# %% ../nbs/14b_explorer_page.ipynb #5bb50e33
+# %% ../nbs/14b_explorer_page.ipynb #9a17a212
 def explorer_html(model, y=None, *, max_points=1500, n_chosen=60, neighbors=75, max_columns=8):
     """The explorer as a piece of HTML that needs neither Python nor a network.
 
@@ -90,7 +90,7 @@ def explorer_html(model, y=None, *, max_points=1500, n_chosen=60, neighbors=75, 
     check_number("max_columns", max_columns, 0, integer=True)
     exploration = Exploration(model, y, max_points=max_points, max_columns=max_columns)
     data = json.dumps(page_data(exploration, n_chosen, neighbors), allow_nan=False)
-    data = data.replace("</", "<\\/")  # cannot end the script
+    data = data.replace("<", "\\u003c")  # a name cannot end the script, nor begin another
     return Template(page_file("explorer.html")).substitute(
         name=f"idm-{sha1(data.encode()).hexdigest()[:10]}",
         style=page_file("explorer.css"),
@@ -98,7 +98,7 @@ def explorer_html(model, y=None, *, max_points=1500, n_chosen=60, neighbors=75, 
         data=data,
     )
 
-# %% ../nbs/14b_explorer_page.ipynb #8c1b54f1
+# %% ../nbs/14b_explorer_page.ipynb #a1bd107f
 def save_explorer(model, path, y=None, *, title="Iterated diffusion map", **options):
     """Write the explorer as one HTML file that opens in any browser, without Python or a network.
 
@@ -109,6 +109,10 @@ def save_explorer(model, path, y=None, *, title="Iterated diffusion map", **opti
     y : (N,) or (N, n) array, default None, features of the training rows, see `explore`
     title : str
     **options : `max_points`, `n_chosen`, `neighbors`, `max_columns` of `explorer_html`
+
+    Returns
+    -------
+    None; the page is at `path`
 
     Examples
     --------

@@ -65,7 +65,7 @@ def local_geometry(points, values, n_near=NEAR):
     share = np.median(1 - explained / np.maximum(total, 1e-300)) * k / max(k - values.shape[1], 1)
     return unit if unit > 0 else 1.0, float(np.clip(share, 0, 1))
 
-# %% ../nbs/05_idm_flow.ipynb #1f7b4e51
+# %% ../nbs/05_idm_flow.ipynb #45ef7ca1
 class StoppingRule(Storage, ABC):
     "Says how many steps a flow takes."
 
@@ -88,6 +88,11 @@ class BelowTheError(StoppingRule):
     ----------
     share : float, default 0.5, of the standard error
     most : int, default 12, steps at most, for features that are known to rounding
+
+    Examples
+    --------
+    >>> BelowTheError().share
+    0.5
     """
 
     def __init__(self, share=0.5, most=12):
@@ -101,7 +106,22 @@ class BelowTheError(StoppingRule):
 
 
 def remainder(tau, n_steps):
-    "Share of the first metric that is left after some steps, `prod(1 - tau)`."
+    """Share of the first metric that is left after some steps, `prod(1 - tau)`.
+
+    Parameters
+    ----------
+    tau : list of float, the last one is repeated
+    n_steps : int
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(remainder([0.5, 0.9], 3), 6)
+    0.005
+    """
     taus = [tau[min(k, len(tau) - 1)] for k in range(n_steps)]
     return float(np.prod(1 - np.asarray(taus, dtype=float)))
 
@@ -162,7 +182,7 @@ class FlowTask:
         size = float(np.sqrt(self.points.var(axis=0).sum()))
         return self.rule.steps(self.tau, size, unit * self.error)
 
-# %% ../nbs/05_idm_flow.ipynb #fa818a88
+# %% ../nbs/05_idm_flow.ipynb #bb5daa1f
 class ClosedFlow(Flow):
     """The flow in closed form, @eq-closed-form with the feature and its code.
 
@@ -171,6 +191,14 @@ class ClosedFlow(Flow):
     unit : float, factor of the feature; fibre_share : float, of the data, see `local_geometry`
     left : (L,) array, what is left of the first metric after each step
     diagnostics : dict of arrays, `iteration`, `tau`, `remainder` and `fibre_share`
+
+    Examples
+    --------
+    >>> from idm_nb import IteratedDiffusionMap, feature_example
+    >>> X, y, _ = feature_example("annulus radius", 300, random_state=0)
+    >>> flow = IteratedDiffusionMap(3, regressor="ridge", random_state=0).fit(X, y).flow_
+    >>> type(flow).__name__, len(flow.embeddings())
+    ('ClosedFlow', 3)
     """
 
     def run(self, task):

@@ -58,7 +58,7 @@ def covariances_from_bursts(bursts, *, dt):
         covariances[piece] = np.swapaxes(gap, 1, 2) @ gap / ((bursts.shape[1] - 1) * dt)
     return covariances
 
-# %% ../nbs/09_hidden_lengths.ipynb #5ec6f9c3
+# %% ../nbs/09_hidden_lengths.ipynb #45de822d
 def drift_from_bursts(bursts, starts, *, dt):
     """Drift of an observed process from bursts of short runs: mean displacement divided by time.
 
@@ -71,6 +71,15 @@ def drift_from_bursts(bursts, starts, *, dt):
     Returns
     -------
     (N, m) array; its standard error in a direction of unit noise is `1 / sqrt(n_burst dt)`
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0).normal(size=(4, 10000, 1))
+    >>> drift_from_bursts(0.01 * 3 + 0.1 * noise, np.zeros((4, 1)), dt=0.01).round(0)
+    array([[3.],
+           [3.],
+           [3.],
+           [3.]])
     """
     bursts, starts = check_bursts(bursts), check_points(starts, "starts")
     check_number("dt", dt, 0, open_low=True)
@@ -88,7 +97,7 @@ def _members_by_distance(X, radius):
         found.append(sp.csr_matrix(square <= radius**2, dtype=np.float64))
     return sp.vstack(found, format="csr")
 
-# %% ../nbs/09_hidden_lengths.ipynb #0186b3fd
+# %% ../nbs/09_hidden_lengths.ipynb #94b82d01
 def covariances_from_balls(X, *, radius, dimension, members=None):
     """Covariances `J J'` of a map from the images of small balls of its parameters.
 
@@ -111,6 +120,14 @@ def covariances_from_balls(X, *, radius, dimension, members=None):
     ------
     ValueError
         If a ball has fewer than `dimension` points besides its own.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).uniform(size=(2000, 2))
+    >>> near = (np.abs(X - 0.5) < 0.3).all(axis=1)
+    >>> C = covariances_from_balls(X, radius=0.15, dimension=2)[near].mean(axis=0)
+    >>> bool(np.allclose(C, np.eye(2), atol=0.1))
+    True
     """
     check_number("radius", radius, 0, open_low=True)
     d = check_number("dimension", dimension, 1, np.shape(X)[-1], integer=True)
@@ -193,7 +210,7 @@ def stretch_factors(covariances, rank, guard=True):
         factors[piece] = np.swapaxes(vectors * scale[:, None, :], 1, 2)
     return floor, factors
 
-# %% ../nbs/09_hidden_lengths.ipynb #29ce20dd
+# %% ../nbs/09_hidden_lengths.ipynb #a0d88e32
 class CovarianceMetric(Metric):
     """Steps measured by the inverse covariances at both ends, the squares averaged.
 
@@ -205,6 +222,13 @@ class CovarianceMetric(Metric):
     points : (N, m) array
     floor : (N,) array, factors : (N, r, m) array, see `stretch_factors`
         Ones and no factors are the Euclidean metric.
+
+    Examples
+    --------
+    >>> points = np.array([[0.0, 0.0], [3.0, 4.0]])
+    >>> metric = CovarianceMetric(points, np.ones(2), np.empty((2, 0, 2)))
+    >>> metric.squared_lengths(metric, np.array([0]), np.array([1]))
+    array([25.])
     """
 
     def __init__(self, points, floor, factors):

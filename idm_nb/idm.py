@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['IteratedDiffusionMap']
 
-# %% ../nbs/05_the_estimator.ipynb #edf618c6
+# %% ../nbs/05_the_estimator.ipynb #b0cd4265
 import numpy as np
 import scipy.sparse as sp
 from fastcore.basics import patch
@@ -22,7 +22,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .branch_graph import BranchCode, Branches
-from .core import check_choice, check_features, check_fit, check_new, check_number
+from .core import check_choice, check_features, check_fit, check_groups, check_new
+from .core import check_number, is_auto
 from .estimate import ErrorModel, FeatureRegressor, KINDS
 from .flow import BelowTheError, ClosedFlow, Flow, FlowTask
 from .neighbors import PrincipalAxes, Search, TrainingRows, distinct_rows, nearest
@@ -65,7 +66,7 @@ def joined_groups(groups, inverse, n):
     piece = connected_components(sp.bmat([[None, table], [table.T, None]]), directed=False)[1]
     return np.unique(piece[:n], return_inverse=True)[1]
 
-# %% ../nbs/05_the_estimator.ipynb #1e1d7265
+# %% ../nbs/05_the_estimator.ipynb #aba40a5a
 def checked_parameters(model, n_rows):
     "List of `tau` and the number of steps (None: by the rule) of an `IteratedDiffusionMap`."
     if not np.isscalar(model.tau) and (np.ndim(model.tau) != 1 or not len(model.tau)):
@@ -76,8 +77,8 @@ def checked_parameters(model, n_rows):
             raise ValueError(f"tau must lie between 0 and 1, got {model.tau!r}")
     check_choice("placed_by", model.placed_by, ("posterior", "held-out"))
     check_number("n_components", model.n_components, 1, integer=True)
-    check_number("odds", model.odds, 1)
-    if model.n_neighbors != "auto":
+    check_number("odds", model.odds, 1, endless=True)
+    if not is_auto(model.n_neighbors):
         check_number("n_neighbors", model.n_neighbors, 2, n_rows - 1, integer=True)
     if model.flow is not None and not isinstance(model.flow, Flow):
         raise ValueError(f"flow must be a Flow, such as DiffusionFlow(), or None, got {model.flow!r}")
@@ -88,22 +89,7 @@ def checked_parameters(model, n_rows):
         check_number("n_iterations", model.n_iterations, 1, integer=True)
     return taus, None if automatic else model.n_iterations
 
-# %% ../nbs/05_the_estimator.ipynb #5d9e0e7d
-def check_groups(groups, n_rows):
-    "Group labels `(N,)`, or None."
-    if groups is None:
-        return None
-    labels = np.asarray(groups)
-    if labels.shape not in ((n_rows,), (n_rows, 1)):
-        raise ValueError(
-            f"groups must hold one label for each of the {n_rows} rows of X, got shape {labels.shape}"
-        )
-    labels = np.unique(labels.ravel().astype(str), return_inverse=True)[1]
-    if labels.max() == 0:
-        raise ValueError("groups has one label for all rows: nothing is left to predict a group from")
-    return labels
-
-# %% ../nbs/05_the_estimator.ipynb #f30aaff1
+# %% ../nbs/05_the_estimator.ipynb #f18d2e75
 def estimate_of(regressor, random_state, verbose):
     "The unfitted estimate that `regressor` stands for."
     options = dict(random_state=random_state, verbose=verbose)
@@ -112,7 +98,7 @@ def estimate_of(regressor, random_state, verbose):
         return FeatureRegressor("auto" if regressor == "auto" else [regressor], **options)
     if isinstance(regressor, FeatureRegressor):
         return clone(regressor)
-    if not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
+    if isinstance(regressor, type) or not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
         raise ValueError(
             f"regressor must be one of auto, {', '.join(KINDS)} or a scikit-learn regressor, "
             f"got {regressor!r}"

@@ -15,7 +15,7 @@ from .diffusion import Diffusion, EuclideanMetric
 from .diffusion_map import reach_of_kernel
 from .neighbors import NeighborGraph, distinct_rows
 
-# %% ../nbs/06_image_example.ipynb #98cf9ee8
+# %% ../nbs/06_image_example.ipynb #728e3ee5
 def wave_images(theta, phi, size=30):
     """Images with two waves, as in section 4.4 of the paper.
 
@@ -28,6 +28,12 @@ def wave_images(theta, phi, size=30):
     -------
     images : (N, size, size) array with values in [-1, 1]
     depends_on_theta : (size, size) bool array, the pixels that show the first wave
+
+    Examples
+    --------
+    >>> images, first = wave_images(np.zeros(4), np.arange(4.0))
+    >>> images.shape, bool(np.ptp(images[:, first], axis=0).max() == 0)
+    ((4, 30, 30), True)
     """
     x, y = np.meshgrid(np.arange(1, size + 1), np.arange(1, size + 1))
     depends_on_theta = y > x + 5 * np.sin((x + y) / 3)
@@ -76,7 +82,7 @@ class LearnedBasis:
         places = np.asarray(self.model.transform(X), dtype=float)
         return self.diffusion.extend(EuclideanMetric(places), self.graph.query(places))
 
-# %% ../nbs/06_image_example.ipynb #598f36d4
+# %% ../nbs/06_image_example.ipynb #080dd265
 def rotated_digits(digit=3, *, n_angles=18, max_angle=60.0, random_state=0):
     """Handwritten digits of scikit-learn, each turned by several random angles.
 
@@ -92,6 +98,12 @@ def rotated_digits(digit=3, *, n_angles=18, max_angle=60.0, random_state=0):
     X : (N, 64) array, pixels in [0, 1]
     angle : (N,) array, degrees, counter-clockwise
     groups : (N,) int array, the original image of each row
+
+    Examples
+    --------
+    >>> X, angle, groups = rotated_digits(3, n_angles=2)
+    >>> X.shape[1], bool(np.abs(angle).max() <= 60)
+    (64, True)
     """
     from scipy.ndimage import rotate
     from sklearn.datasets import load_digits
@@ -109,7 +121,7 @@ def rotated_digits(digit=3, *, n_angles=18, max_angle=60.0, random_state=0):
     X = np.clip(np.array(turned).reshape(len(turned), -1) / 16, 0, 1)
     return X, angle.ravel(), np.repeat(np.arange(len(originals)), n_angles)
 
-# %% ../nbs/06_image_example.ipynb #458e33a3
+# %% ../nbs/06_image_example.ipynb #206337ca
 def turned_objects(n_objects=5, n_angles=200, *, max_angle=60.0, light=0.25, size=16, random_state=0):
     """Pictures of several objects, each turned by many angles under changing light.
 
@@ -125,6 +137,12 @@ def turned_objects(n_objects=5, n_angles=200, *, max_angle=60.0, light=0.25, siz
     -------
     X : (N, size * size) array, pixels
     angle : (N,) array, degrees; objects : (N,) int array
+
+    Examples
+    --------
+    >>> X, angle, objects = turned_objects(2, 3)
+    >>> X.shape, objects
+    ((6, 256), array([0, 0, 0, 1, 1, 1]))
     """
     rng = check_random_state(random_state)
     x, y, z = 0.45 * rng.normal(size=(3, n_objects, 1, 12))  # twelve spots an object

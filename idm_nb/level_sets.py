@@ -357,7 +357,7 @@ def drop_covered(chain):
         else:
             return
 
-# %% ../nbs/04d_level_sets.ipynb #fda5cf1e
+# %% ../nbs/04d_level_sets.ipynb #9c230cb0
 def level_sets(points, features, *, odds=ODDS, window=WINDOW, n_neighbors="auto"):
     """Components of the level sets of a feature.
 
@@ -382,7 +382,7 @@ def level_sets(points, features, *, odds=ODDS, window=WINDOW, n_neighbors="auto"
     2
     """
     features = np.asarray(features, dtype=float).reshape(len(points), -1)
-    check_number("odds", odds, 1)
+    check_number("odds", odds, 1, endless=True)
     check_number("window", window, 0, open_low=True)
     size = int(min(len(points), max(16, window * len(points) ** (2 / 3))))
     windows, pairs, starts = windows_of(features, size)

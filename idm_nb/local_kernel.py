@@ -52,19 +52,30 @@ def tangent_moments(kernel, point, tangent, *, epsilon=1e-8, reach=8.0, n_nodes=
     values = values * (axis[1] - axis[0]) ** d
     return values.sum(), values @ z / np.sqrt(epsilon), (z.T * values) @ z
 
-# %% ../nbs/02_local_kernels.ipynb #839873ef
+# %% ../nbs/02_local_kernels.ipynb #3ef5a7fc
 def prototypical_moments(inverse_covariance, drift, tangent):
     """The moments `m`, `mu`, `C` of the prototypical kernel in closed form, as `tangent_moments`.
 
     Parameters
     ----------
     inverse_covariance : (m, m) array, drift : (m,) array, tangent : (m, d) array
+
+    Returns
+    -------
+    m : float; mu : (d,) array; C : (d, d) array
+
+    Examples
+    --------
+    >>> m, mu, C = prototypical_moments(np.eye(2), np.zeros(2), np.eye(2))
+    >>> (C / m).round(2)
+    array([[1., 0.],
+           [0., 1.]])
     """
     c = np.linalg.inv(tangent.T @ inverse_covariance @ tangent)
     m = (2 * np.pi) ** (len(c) / 2) * np.sqrt(np.linalg.det(c))
     return m, m * c @ (tangent.T @ inverse_covariance @ drift), m * c
 
-# %% ../nbs/02_local_kernels.ipynb #69b05921
+# %% ../nbs/02_local_kernels.ipynb #ef355d3c
 class StretchedMetric(Metric):
     """Steps measured by a linear map at their starting point, mixed with their Euclidean length.
 
@@ -77,6 +88,12 @@ class StretchedMetric(Metric):
     tau : float in [0, 1], default 1: only the linear map counts
     linear_mix : bool, default False
         Mix lengths, `(1 - tau) |y - x| + tau |L (y - x)|`, as printed in Algorithm 2 of the paper.
+
+    Examples
+    --------
+    >>> metric = StretchedMetric(np.array([[0.0, 0.0], [1.0, 2.0]]), np.tile([[[0.0, 3.0]]], (2, 1, 1)))
+    >>> metric.squared_lengths(metric, np.array([0]), np.array([1]))
+    array([36.])
     """
 
     symmetric = False

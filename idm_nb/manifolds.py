@@ -119,9 +119,22 @@ class Manifold(Embedding):
             kept = np.vstack([kept, u[rng.uniform(0, bound, len(u)) < weight(u)]])
         return Sample(self.embed(kept[:n]), kept[:n])
 
-# %% ../nbs/00_manifolds.ipynb #67142ddf
+# %% ../nbs/00_manifolds.ipynb #d8c0edfd
 class Circle(Manifold):
-    """Circle of a given `radius` in the plane, coordinate: the angle in `[0, 2 pi)`."""
+    """Circle of a given `radius` in the plane, coordinate: the angle in `[0, 2 pi)`.
+
+    Parameters
+    ----------
+    radius : float, default 1
+
+    Examples
+    --------
+    >>> Circle(2.0).grid(4).points.round(2) + 0.0
+    array([[ 2.,  0.],
+           [ 0.,  2.],
+           [-2.,  0.],
+           [ 0., -2.]])
+    """
 
     periodic = (True,)
 
@@ -162,9 +175,22 @@ class Circle(Manifold):
         waves = np.cos(np.multiply.outer(np.asarray(distance) / self.radius, k))
         return (1 + 2 * waves @ decay) / (2 * np.pi * self.radius)
 
-# %% ../nbs/00_manifolds.ipynb #f3fab1df
+# %% ../nbs/00_manifolds.ipynb #5e90df66
 class Ellipse(Manifold):
-    """Ellipse with semi-axes `a` and `b` in the plane, coordinate: `u` of `(a cos u, b sin u)`."""
+    """Ellipse with semi-axes `a` and `b` in the plane, coordinate: `u` of `(a cos u, b sin u)`.
+
+    Parameters
+    ----------
+    a, b : float, default 1 and 0.5, semi-axes
+
+    Examples
+    --------
+    >>> Ellipse(3.0, 1.0).grid(4).points.round(2) + 0.0
+    array([[ 3.,  0.],
+           [ 0.,  1.],
+           [-3.,  0.],
+           [ 0., -1.]])
+    """
 
     periodic = (True,)
 
@@ -236,9 +262,19 @@ def periodic_sturm_liouville(weight, potential=None, *, metric=None, n=129):
     values, vectors = eigh(stiffness, np.diag(w))
     return -values, vectors * np.sqrt(n / (2 * np.pi)), nodes
 
-# %% ../nbs/00_manifolds.ipynb #64a14c5d
+# %% ../nbs/00_manifolds.ipynb #c1abb75c
 class FlatTorus(Manifold):
-    """Product of circles of the given `radii` in `R^(2d)`, coordinates: the angles."""
+    """Product of circles of the given `radii` in `R^(2d)`, coordinates: the angles.
+
+    Parameters
+    ----------
+    radii : sequence of float, default (1, 1)
+
+    Examples
+    --------
+    >>> FlatTorus().sample(5, random_state=0).points.shape
+    (5, 4)
+    """
 
     def __init__(self, radii=(1.0, 1.0)):
         self.radii = tuple(radii)
@@ -304,12 +340,22 @@ def torus_modes(major, minor, n, *, nodes=129):
             return ranked
         modes, k = modes + new, k + 1
 
-# %% ../nbs/00_manifolds.ipynb #ee31a345
+# %% ../nbs/00_manifolds.ipynb #36a47874
 class Torus(Manifold):
     """Torus of revolution: the `minor` circle (theta) carried round the `major` circle (phi).
 
     The default radii 2 and 1 are those of the paper. Coordinates are `(theta, phi)`, both in
     `[0, 2 pi)`.
+
+    Parameters
+    ----------
+    major, minor : float, default 2 and 1, radii
+
+    Examples
+    --------
+    >>> points = Torus().sample(5, random_state=0).points
+    >>> bool(np.allclose((np.hypot(points[:, 0], points[:, 1]) - 2) ** 2 + points[:, 2] ** 2, 1))
+    True
     """
 
     periodic = (True, True)
@@ -359,9 +405,19 @@ class Torus(Manifold):
             )
         return np.stack(columns, -1)
 
-# %% ../nbs/00_manifolds.ipynb #b7614388
+# %% ../nbs/00_manifolds.ipynb #0d4fa257
 class Sphere(Manifold):
-    """Sphere of a given `radius` in `R^3`, coordinates: colatitude in `[0, pi]`, azimuth."""
+    """Sphere of a given `radius` in `R^3`, coordinates: colatitude in `[0, pi]`, azimuth.
+
+    Parameters
+    ----------
+    radius : float, default 1
+
+    Examples
+    --------
+    >>> np.linalg.norm(Sphere(3.0).sample(4, random_state=0).points, axis=1)
+    array([3., 3., 3., 3.])
+    """
 
     periodic = (False, True)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .neighbors import nearest
 
-# %% ../nbs/00g_measures.ipynb #d700a1b7
+# %% ../nbs/00g_measures.ipynb #428ef55f
 def neighbor_recall(embedding, features, new_embedding, new_features, k=100):
     """Share of the true feature-space neighbours of new points that are near in the embedding.
 
@@ -23,12 +23,18 @@ def neighbor_recall(embedding, features, new_embedding, new_features, k=100):
     Returns
     -------
     float between `k / N` (chance) and 1
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).uniform(size=(500, 2))
+    >>> neighbor_recall(x[:400], x[:400], x[400:], x[400:], k=10)
+    1.0
     """
     found = nearest(embedding, new_embedding, k)[0]
     true = nearest(features, new_features, k)[0]
     return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, true)]))
 
-# %% ../nbs/00g_measures.ipynb #7db17666
+# %% ../nbs/00g_measures.ipynb #1560c700
 def recall_by_component(embedding, features, labels, new_embedding, new_features, new_labels, k=100):
     """Share of the true neighbours of new points in the feature and component that are near.
 
@@ -42,6 +48,14 @@ def recall_by_component(embedding, features, labels, new_embedding, new_features
     Returns
     -------
     float between 0 and 1
+
+    Examples
+    --------
+    >>> x = np.random.default_rng(0).uniform(size=(500, 1))
+    >>> side = np.arange(500) % 2
+    >>> both = np.c_[x, 10.0 * side]
+    >>> recall_by_component(both[:400], x[:400], side[:400], both[400:], x[400:], side[400:], k=10)
+    1.0
     """
     found, shares = nearest(embedding, new_embedding, k)[0], []
     for i, label in enumerate(new_labels):
@@ -51,11 +65,19 @@ def recall_by_component(embedding, features, labels, new_embedding, new_features
         shares.append(np.isin(found[i], wanted).mean())
     return float(np.mean(shares))
 
-# %% ../nbs/00g_measures.ipynb #22997e87
+# %% ../nbs/00g_measures.ipynb #ca25b7f9
 def linear_residual(source, target):
     """Relative residual of the best affine map from `source` `(N, k)` to `target` `(N, l)`.
 
     Zero if the target is an affine function of the source, one if nothing is explained.
+
+    Parameters
+    ----------
+    source : (N, k) array; target : (N, l) array
+
+    Returns
+    -------
+    float, zero if the target is an affine function of the source, one if nothing is explained
 
     Examples
     --------

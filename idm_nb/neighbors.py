@@ -308,7 +308,7 @@ def warn_if_apart(graph, remedy=None):
         )
     return count
 
-# %% ../nbs/00c_neighbors.ipynb #1e2cad62
+# %% ../nbs/00c_neighbors.ipynb #33a4e522
 class TrainingRows(Storage):
     "Finds exact copies of training rows `(N, m)`."
 
@@ -322,6 +322,15 @@ class TrainingRows(Storage):
             places = ((row.tobytes(), i) for i, row in enumerate(known))
             self._cache_places = dict(reversed(list(places)))
         return np.array([self._cache_places.get(row.tobytes(), -1) for row in queries + 0.0], dtype=int)
+
+    def evened(self, values):
+        "`values` `(N, k)` of the rows, with the mean over equal rows at each of them."
+        first = self.find(self.rows)
+        places, label = np.unique(first, return_inverse=True)
+        if len(places) == len(first):
+            return values
+        sums = np.stack([np.bincount(label, column) for column in values.T], axis=1)
+        return (sums / np.bincount(label)[:, None])[label]
 
     def recall(self, queries, found, stored):
         "`found` `(q, ...)`, with the rows of `stored` `(N, ...)` in the place of training rows."

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['NonlinearICA']
 
-# %% ../nbs/10_nonlinear_ica.ipynb #3932b9e3
+# %% ../nbs/10_nonlinear_ica.ipynb #a8e29cfb
 import warnings
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .bandwidth import KernelSum
-from .core import check_choice, check_fit, check_new, check_number
+from .core import check_choice, check_fit, check_new, check_number, is_auto
 from .derivative import LocalRegression
 from .diffusion import Diffusion
 from .diffusion_map import SpectralMap
@@ -38,10 +38,10 @@ def undetermined_share(known, function):
     left_out = LocalRegression(reaches=(8, 16)).fit(graph, function[:, None]).predictions_[:, 0]
     return float(np.mean((function - left_out) ** 2) / max(np.var(function), 1e-300))
 
-# %% ../nbs/10_nonlinear_ica.ipynb #916822ca
+# %% ../nbs/10_nonlinear_ica.ipynb #1e4141e7
 def participation(functions):
     "Share of the points on which each function lives, `(M,)`: `(sum f^2)^2 / (N sum f^4)`."
-    square = (functions - np.median(functions, axis=0)) ** 2
+    square = ((functions - np.median(functions, axis=0)) / np.maximum(functions.std(axis=0), 1e-300)) ** 2
     return square.sum(axis=0) ** 2 / np.maximum((square**2).sum(axis=0) * len(square), 1e-300)
 
 # %% ../nbs/10_nonlinear_ica.ipynb #31cb8f49
@@ -131,7 +131,7 @@ def hidden_metric(X, covariances, rank, guard=True):
     covariances = check_covariances(covariances, *X.shape)
     return CovarianceMetric(X, *stretch_factors(covariances, rank, bool(guard)))
 
-# %% ../nbs/10_nonlinear_ica.ipynb #81c6bbb4
+# %% ../nbs/10_nonlinear_ica.ipynb #a54bc32c
 def hidden_bandwidth(metric, epsilon, keep_self, random_state=0):
     "KernelSum of the lengths from some points, bandwidth, and whether to keep the diagonal."
     N = len(metric.points)
@@ -145,7 +145,7 @@ def hidden_bandwidth(metric, epsilon, keep_self, random_state=0):
         chosen = test.epsilon
     else:
         chosen = float(check_number("epsilon", epsilon, 0, open_low=True))
-    return test, chosen, test.keep_self if keep_self == "auto" else bool(keep_self)
+    return test, chosen, test.keep_self if is_auto(keep_self) else bool(keep_self)
 
 # %% ../nbs/10_nonlinear_ica.ipynb #2fc32ffa
 def near_pairs(metric, epsilon, automatic):
@@ -182,7 +182,7 @@ def choose_components(spectrum, n, alpha):
     turned = spectrum.functions[:, selected] @ rotation
     return selected, rotation * np.sign(np.sum(fix_signs(turned) * turned, axis=0)), shares
 
-# %% ../nbs/10_nonlinear_ica.ipynb #24d76ce3
+# %% ../nbs/10_nonlinear_ica.ipynb #ad26d150
 class NonlinearICA(SpectralMap):
     """Nonlinear independent component analysis by an anisotropic diffusion map.
 
@@ -253,9 +253,11 @@ class NonlinearICA(SpectralMap):
         N, m = X.shape
         n = check_number("n_components", self.n_components, 1, N - 1, integer=True)
         self.rank_ = m if self.rank is None else check_number("rank", self.rank, 1, m, integer=True)
-        wanted = max(20, 8 * n) if self.n_eigenfunctions == "auto" else self.n_eigenfunctions
+        wanted = max(20, 8 * n) if is_auto(self.n_eigenfunctions) else self.n_eigenfunctions
         check_number("n_eigenfunctions", wanted, n, integer=True)
         check_number("alpha", self.alpha, 0, 1)
+        check_choice("guard", self.guard, (True, False))
+        check_choice("keep_self", self.keep_self, ("auto", True, False))
         self.rows_, metric = TrainingRows(X), hidden_metric(X, covariances, self.rank_, self.guard)
         chosen = hidden_bandwidth(metric, self.epsilon, self.keep_self)
         self.kernel_sum_, epsilon, self.keep_self_ = chosen

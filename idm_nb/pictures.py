@@ -8,7 +8,7 @@ __all__ = ['scatter', 'scatter_row', 'bars', 'pixel_map']
 # %% ../nbs/00b_pictures.ipynb #5ecc14cc
 import numpy as np
 
-# %% ../nbs/00b_pictures.ipynb #5dfe9838
+# %% ../nbs/00b_pictures.ipynb #70196c5c
 def scatter(points, values=None, ax=None, *, title="", size=5, cmap="viridis", highlight=None):
     """Scatter plot of the first two or three columns of `points`.
 
@@ -26,6 +26,10 @@ def scatter(points, values=None, ax=None, *, title="", size=5, cmap="viridis", h
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> axes = scatter(np.random.default_rng(0).normal(size=(50, 2)), np.arange(50.0), title="a cloud")
     """
     points = np.asarray(points, dtype=float)
     if points.shape[1] == 1:
@@ -51,7 +55,7 @@ def scatter(points, values=None, ax=None, *, title="", size=5, cmap="viridis", h
         ax.set_aspect("equal")
     return ax
 
-# %% ../nbs/00b_pictures.ipynb #5e2f7481
+# %% ../nbs/00b_pictures.ipynb #5aaf82d6
 def scatter_row(clouds, values=None, *, titles=None, width=2.4, figure=None, **options):
     """One `scatter` a cloud, side by side; returns the figure.
 
@@ -63,6 +67,15 @@ def scatter_row(clouds, values=None, *, titles=None, width=2.4, figure=None, **o
     width : float, width and height of each panel in inches
     figure : matplotlib Figure to draw into, default None: a new one of pyplot
     **options : passed to `scatter`
+
+    Returns
+    -------
+    matplotlib Figure
+
+    Examples
+    --------
+    >>> cloud = np.random.default_rng(0).normal(size=(50, 2))
+    >>> figure = scatter_row([cloud, cloud**2], titles=["before", "after"])
     """
     if figure is None:
         import matplotlib.pyplot as plt
@@ -77,7 +90,7 @@ def scatter_row(clouds, values=None, *, titles=None, width=2.4, figure=None, **o
     figure.subplots_adjust(left=0, right=1, bottom=0, top=0.88, wspace=0.02)
     return figure
 
-# %% ../nbs/00b_pictures.ipynb #8ef50576
+# %% ../nbs/00b_pictures.ipynb #5d4fc5dd
 def bars(values, names, ax=None, *, threshold=None, limit=20, title=""):
     """Horizontal bars of named values, the largest first.
 
@@ -93,6 +106,10 @@ def bars(values, names, ax=None, *, threshold=None, limit=20, title=""):
     Returns
     -------
     matplotlib axes
+
+    Examples
+    --------
+    >>> axes = bars(np.array([0.2, 0.9]), ["weight", "height"], threshold=0.5)
     """
     values = np.asarray(values, dtype=float)
     order = np.argsort(-values, kind="stable")[:limit]
@@ -111,7 +128,7 @@ def bars(values, names, ax=None, *, threshold=None, limit=20, title=""):
     ax.set_title(title, fontsize=9)
     return ax
 
-# %% ../nbs/00b_pictures.ipynb #7399dd1b
+# %% ../nbs/00b_pictures.ipynb #2a9b7816
 def pixel_map(values, shape, ax=None, *, threshold=None, title="", cmap="viridis"):
     """One value a pixel, as an image; returns the axes.
 
@@ -122,6 +139,14 @@ def pixel_map(values, shape, ax=None, *, threshold=None, title="", cmap="viridis
     ax : matplotlib axes, default None: a new figure
     threshold : float, default None: pixels that do not pass it are grey
     title, cmap : str
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> axes = pixel_map(np.arange(12.0), (3, 4), threshold=5.0)
     """
     values = np.asarray(values, dtype=float)
     if ax is None:

@@ -178,7 +178,7 @@ def check_heights(heights, n, vary=True):
         )
     return values[:, 0]
 
-# %% ../nbs/05c_branches.ipynb #a9153f5a
+# %% ../nbs/05c_branches.ipynb #0fecad6b
 def reeb_graph(model, *, odds=None, window=WINDOW):
     """The Reeb graph of the feature that a map has learned.
 
@@ -211,7 +211,7 @@ def reeb_graph(model, *, odds=None, window=WINDOW):
     rows, held_out = model.training_, model.estimate_.held_out_
     known = model.branches_
     if (odds is not None and odds != model.odds) or window != WINDOW:
-        chosen = model.odds if odds is None else check_number("odds", odds, 1)
+        chosen = model.odds if odds is None else check_number("odds", odds, 1, endless=True)
         options = dict(odds=chosen, window=window, n_neighbors=model.n_neighbors)
         known = Branches(model.axes_(rows.X), held_out, **options)
     graph = ReebGraph(rows.X, held_out, known=known)

@@ -270,7 +270,7 @@ class KernelFit(Storage):
             K += self.linear * (first @ second.T)
         return K
 
-# %% ../nbs/04b_feature_estimates.ipynb #ddabac1e
+# %% ../nbs/04b_feature_estimates.ipynb #21a3b721
 @patch
 def predict(self: KernelFit, X):
     "Values `(q, n)` at rows `(q, m)`."
@@ -280,10 +280,15 @@ def predict(self: KernelFit, X):
     return self.level + found
 
 
+def with_noise(K, noise):
+    "`K` with `noise` added to its diagonal, and what rounding may have taken from its eigenvalues."
+    K[np.diag_indices(len(K))] += noise + np.finfo(float).eps * np.trace(K)
+    return K
+
+
 @patch
 def _dense(self: KernelFit, X, target, s, noise):
-    K = self.kernel(X, X) * (s[:, None] * s)
-    K[np.diag_indices(len(K))] += noise
+    K = with_noise(self.kernel(X, X) * (s[:, None] * s), noise)
     inverse = inverse_of_root(cholesky(K, lower=True, overwrite_a=True, check_finite=False))
     alpha = inverse @ target
     self.alpha = s[:, None] * alpha
@@ -292,12 +297,10 @@ def _dense(self: KernelFit, X, target, s, noise):
 
 @patch
 def _sparse(self: KernelFit, X, target, s, noise):
-    K = self.kernel(self.centers, self.centers)
-    K[np.diag_indices(len(K))] += self.ridge
+    K = with_noise(self.kernel(self.centers, self.centers), self.ridge)
     root = cholesky(K, lower=True, check_finite=False)
     A = solve_triangular(root, self.kernel(self.centers, X) * s, lower=True, check_finite=False)
-    gram = A @ A.T
-    gram[np.diag_indices(len(gram))] += noise
+    gram = with_noise(A @ A.T, noise)
     inner = cholesky(gram, lower=True, check_finite=False)
     A = solve_triangular(inner, A, lower=True, overwrite_b=True, check_finite=False)
     beta = A @ target
@@ -305,7 +308,7 @@ def _sparse(self: KernelFit, X, target, s, noise):
     self.alpha = solve_triangular(root.T, solve_triangular(inner.T, beta))
     return residuals / noise, residuals, of_factor(A.T)
 
-# %% ../nbs/04b_feature_estimates.ipynb #dd256eff
+# %% ../nbs/04b_feature_estimates.ipynb #984e2318
 def mean_outer_product(points, alpha, length):
     "Mean of `D' D` `(m, m)` over the points, `D` the derivative of the kernel regression."
     K, total = gaussian(points, points, length), np.zeros((points.shape[1],) * 2)
@@ -319,6 +322,8 @@ def mean_outer_product(points, alpha, length):
 def half_power(G, smallest=1e-12):
     "Factor `S (m, r)` with `S S'` the symmetric `G`, scaled to a largest eigenvalue of one."
     values, vectors = np.linalg.eigh(G)
+    if values[-1] <= 0:  # nothing bends, so nothing is stretched
+        return np.eye(len(G))
     keep = values > smallest * values[-1]
     return vectors[:, keep] * np.sqrt(values[keep] / values[-1])
 

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Relevance', 'feature_relevance', 'relevance_baseline']
 
-# %% ../nbs/06a_relevance.ipynb #5792e3e3
+# %% ../nbs/06a_relevance.ipynb #783a0460
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,11 +13,12 @@ from scipy.linalg import orth
 from sklearn.base import clone, is_regressor
 from sklearn.utils import check_random_state
 
-from .core import check_choice, check_features, check_number, check_points
+from .core import check_choice, check_features, check_groups, check_number, check_points
+from .core import check_seed, is_auto
 from .estimate import FeatureRegressor
 from .images import LearnedBasis
 
-# %% ../nbs/06a_relevance.ipynb #25a7dd4f
+# %% ../nbs/06a_relevance.ipynb #f25c3cc4
 MOST_FUNCTIONS = 16  # that "auto" may take
 
 
@@ -55,7 +56,7 @@ def enough_functions(functions, predicted, share=0.95, least=4):
 
 def learned_functions(model, X, n_functions):
     "Leading eigenfunctions `(N, n)` at the rows, without the constant, orthonormal and of mean zero."
-    automatic = n_functions == "auto"
+    automatic = is_auto(n_functions)
     functions = LearnedBasis(model, X, MOST_FUNCTIONS if automatic else n_functions)(X)[:, 1:]
     functions = functions - functions.mean(axis=0)
     if automatic:
@@ -168,31 +169,19 @@ class Exchange:
 
 MEASURES = {"local": Exchange, "projection": Projection}
 
-# %% ../nbs/06a_relevance.ipynb #b53c65d3
-def checked_groups(groups, n, least=8):
-    "`groups` as an array `(n,)` of at least `least` different labels, or None."
-    if groups is None:
-        return None
-    groups = np.asarray(groups).ravel()
-    if len(groups) != n:
-        raise ValueError(f"groups has {len(groups)} rows but X has {n}: one label a row")
-    count = len(np.unique(groups))
-    if count < least:
-        raise ValueError(
-            f"groups has {count} different labels: at least {least} are needed to shuffle them"
-        )
-    return groups
+# %% ../nbs/06a_relevance.ipynb #04472ace
+LEAST_GROUPS = 8  # fewer can be exchanged in too few ways
 
 
 def measured(model, X, y, kind, n_functions, groups, n_rows, regressor, rng):
     "The `Projection` or `Exchange` of checked arguments."
     check_choice("kind", kind, tuple(MEASURES))
-    if n_functions != "auto":
+    if not is_auto(n_functions):
         check_number("n_functions", n_functions, 1, integer=True)
     check_number("n_rows", n_rows, 8, integer=True)
     if y is not None:
         y = check_features(y, len(X))
-    options = dict(n_functions=n_functions, groups=checked_groups(groups, len(X)), n_rows=n_rows)
+    options = dict(n_functions=n_functions, groups=check_groups(groups, len(X), LEAST_GROUPS), n_rows=n_rows)
     return MEASURES[kind](model, X, y, regressor=regressor, rng=rng, **options)
 
 
@@ -247,7 +236,7 @@ class Relevance:
             for i in order
         ]
 
-# %% ../nbs/06a_relevance.ipynb #035f631b
+# %% ../nbs/06a_relevance.ipynb #46c8994d
 def feature_relevance(model, X, y=None, *, kind="local", n_functions="auto", groups=None, n_rows=500,
                       regressor=None, random_state=0):  # fmt: skip
     """How much each column of the data has to do with what a model has learned.
@@ -290,10 +279,11 @@ def feature_relevance(model, X, y=None, *, kind="local", n_functions="auto", gro
     >>> feature_relevance(model, X[250:]) > 0.5
     array([False,  True, False])
     """
+    check_seed(random_state)
     rng = check_random_state(random_state)
     return measured(model, X, y, kind, n_functions, groups, n_rows, regressor, rng).values
 
-# %% ../nbs/06a_relevance.ipynb #8164c4e5
+# %% ../nbs/06a_relevance.ipynb #c94ab4b3
 def relevance_baseline(model, X, y=None, *, kind="local", n_functions="auto", groups=None, n_rows=500,
                        regressor=None, n_permutations=199, level=0.05, random_state=0):  # fmt: skip
     """`feature_relevance` with a threshold: which columns are above chance?
@@ -340,6 +330,7 @@ def relevance_baseline(model, X, y=None, *, kind="local", n_functions="auto", gr
             "kind='local' compares predictions with features: pass y and a model that predicts "
             "numbers, or kind='projection'"
         )
+    check_seed(random_state)
     rng = check_random_state(random_state)
     look = measured(model, X, y, kind, n_functions, groups, n_rows, regressor, rng)
     draws = look.draws(n_permutations, rng)

@@ -5,10 +5,12 @@
 # %% auto #0
 __all__ = ['TableModel']
 
-# %% ../nbs/21a_results.ipynb #8036efff
+# %% ../nbs/21a_results.ipynb #f8136f71
 import json
+import os
 import shutil
 import tempfile
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +21,7 @@ from .held_out import Placed, held_out_numbers, plain_methods
 from .reeb import reeb_graph
 from .relevance import relevance_baseline
 from .report import branch_table, model_report, relevance_section
-from .storage import Storage, save_model
+from .storage import Storage, allow_as_usual, regular, save_model, undisturbed
 from .tables import Table, write_csv
 
 # %% ../nbs/21a_results.ipynb #5f5f093f
@@ -143,40 +145,67 @@ class TableModel(Storage):
         found = {"row": pairs[0], "rank": pairs[1], "training row": self.rows[flat]}
         return {**found, "distance": distance.ravel(), **dict(zip(self.features, features.T))}
 
-# %% ../nbs/21a_results.ipynb #59c4ad73
-def check_folder(path):
-    "Raise a `ValueError` if the folder `path` cannot be created or written to."
+# %% ../nbs/21a_results.ipynb #edf7be99
+@contextmanager
+def new_folders(path):
+    "In this block the folder `path` exists; what had to be made for it is removed again where it is empty."
+    made = [folder for folder in [path, *path.parents] if not folder.exists()]
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        for folder in made:
+            try:
+                folder.rmdir()
+            except OSError:
+                break
+
+
+def check_folder(path, names=()):
+    "Raise a `ValueError` if the folder `path`, or one of the files `names` in it, cannot be written."
     path = Path(path)
-    if path.exists() and not path.is_dir():
+    if os.path.exists(path) and not path.is_dir():
         raise ValueError(f"--out {path} is a file; give a folder")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".idm-nb-"):
-            pass
-        if path.exists():
-            with tempfile.TemporaryFile(dir=path):
-                pass
+        with undisturbed(), new_folders(path), tempfile.TemporaryFile(dir=path):
+            for name in names:
+                regular(path / name)
     except OSError as error:
         raise ValueError(f"--out {path} cannot be written: {error.strerror or error}") from None
 
-
+# %% ../nbs/21a_results.ipynb #4ab45dcb
 def write_folder(path, writers):
     """Write files into the folder `path`, all or none.
 
     `writers` maps file names to functions that take the path to write to.
     """
     path = Path(path)
-    temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=".idm-nb-"))
+    home = path if path.exists() else path.parent
+    temporary = Path(tempfile.mktemp(dir=home, prefix=".idm-nb-"))
     try:
-        for name, write in writers.items():
-            write(temporary / name)
-        path.mkdir(exist_ok=True)
-        for name in writers:
-            (temporary / name).replace(path / name)
+        with undisturbed() as stopped, new_folders(home):
+            try:
+                temporary.mkdir(0o700)
+                for name, write in writers.items():
+                    if stopped:
+                        return
+                    write(temporary / name)
+                move_all(temporary, path, writers)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
     except OSError as error:
         raise ValueError(f"{path} cannot be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def move_all(temporary, path, names):
+    "The folder `temporary` becomes `path`, or its files move there."
+    places = [regular(path / name) for name in names]
+    if path.exists():
+        for name, place in zip(names, places):
+            (temporary / name).replace(place)
+    else:
+        allow_as_usual(temporary, 0o777)
+        temporary.replace(path)
 
 # %% ../nbs/21a_results.ipynb #019e1ba9
 def joined(new, known, fresh):
@@ -368,7 +397,11 @@ def page_of(results):
         more=[relevance_section(results.local, results.projection, results.shape)],
     )
 
-# %% ../nbs/21a_results.ipynb #80eae073
+# %% ../nbs/21a_results.ipynb #545bdd23
+FILES = ("embedding.csv", "predictions.csv", "branches.csv", "relevance.csv", "model.npz", "summary.json",
+         "report.html")  # fmt: skip
+
+
 def files_of(results, **more):
     "Writers of all files of a folder of results, see `write_folder`; `more` goes into the summary."
     fitted, rows = results.fitted, results.rows

@@ -5,20 +5,22 @@
 # %% auto #0
 __all__ = ['Storage', 'load_model']
 
-# %% ../nbs/00a_storage.ipynb #fd81c5d7
+# %% ../nbs/00a_storage.ipynb #9a850be0
 import json
+import math
 import os
+import signal
 import tempfile
+import threading
 import tokenize
 import zipfile
 import zlib
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
-
-from .core import check_number
 
 # %% ../nbs/00a_storage.ipynb #b38fa72c
 class Storage:
@@ -121,21 +123,58 @@ def _unpack(node, arrays):
     vars(value).update(_unpack(node["state"], arrays))
     return value
 
-# %% ../nbs/00a_storage.ipynb #02e6e7a1
+# %% ../nbs/00a_storage.ipynb #8168db40
+def regular(path):
+    "The file that `path` names, links followed; a `ValueError` if something else is there."
+    found = Path(os.path.realpath(path))
+    if found.exists() and not found.is_file():
+        raise ValueError(f"{path} is not a regular file and is not replaced: give another name")
+    return found
+
+
+def allow_as_usual(path, mode):
+    "Give a temporary file or folder the rights that a new one would have."
+    mask = os.umask(0)
+    os.umask(mask)
+    os.chmod(path, mode & ~mask)
+
+# %% ../nbs/00a_storage.ipynb #57456ac8
+@contextmanager
+def on_stop(act):
+    "In this block `act(number, frame)` answers the signals that ask a program to stop."
+    here = threading.current_thread() is threading.main_thread()
+    kept = {s: signal.signal(s, act) for s in (signal.SIGINT, signal.SIGTERM) if here}
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def undisturbed():
+    "In this block signals to stop wait for its end; it is given the list of those that do."
+    waiting = []
+    try:
+        with on_stop(lambda number, frame: waiting.append(number)):
+            yield waiting
+    finally:
+        for number in waiting[:1]:
+            signal.raise_signal(number)
+
+# %% ../nbs/00a_storage.ipynb #ded6d7cb
 def write_whole(path, write):
     "Call `write(temporary_path)` and move the result to `path`; on failure nothing is left behind."
-    path = Path(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    try:
-        write(name)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    path = regular(path)
+    name = Path(tempfile.mktemp(dir=path.parent, prefix=".idm-nb-", suffix=path.suffix))
+    with undisturbed():
+        try:
+            name.touch(0o600, exist_ok=False)
+            write(str(name))
+            allow_as_usual(name, 0o666)
+            os.replace(name, path)
+        finally:
+            name.unlink(missing_ok=True)
 
 # %% ../nbs/00a_storage.ipynb #86b56d39
 FORMAT = "idm_nb model"
@@ -155,22 +194,39 @@ def save_model(model, path):
 
     write_whole(path, write)
 
-# %% ../nbs/00a_storage.ipynb #b3568e42
+# %% ../nbs/00a_storage.ipynb #7afa9584
+def bytes_claimed(archive, member):
+    "Bytes that an array of an archive takes, by what its own header says and by what the archive says."
+    with archive.open(member) as part:
+        if np.lib.format.read_magic(part) != (1, 0):
+            raise ValueError("an array of another kind")
+        shape, _, kind = np.lib.format.read_array_header_1_0(part)
+    return max(member.file_size, kind.itemsize * math.prod(shape))
+
+
 def _read_parts(path):
     "Header and arrays of a model file."
     with zipfile.ZipFile(path) as archive:
-        whole = sum(member.file_size for member in archive.infolist())
+        whole = sum(bytes_claimed(archive, member) for member in archive.infolist())
     if whole > max(MOST_EXPANDED * os.path.getsize(path), 2**27):
         raise ValueError("expands to more than a model can hold")
     with np.load(path, allow_pickle=False) as file:
         header = json.loads(str(file["header"]))
         return header, [file[f"a{i}"] for i in range(len(file.files) - 1)]
 
-# %% ../nbs/00a_storage.ipynb #bc57ee12
+# %% ../nbs/00a_storage.ipynb #3e9e76e8
 def load_model(path):
     """Read a model written by `save` or `idm-nb fit`.
 
     Only classes of this package are constructed and no code of the file is run.
+
+    Parameters
+    ----------
+    path : str or Path, a file that `save` wrote
+
+    Returns
+    -------
+    the fitted model
 
     Raises
     ------
@@ -189,7 +245,10 @@ def load_model(path):
         raise ValueError(foreign) from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError(foreign)
-    if check_number("version", header.get("version", 0), 0, integer=True) > 1:
+    version = header.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise ValueError(foreign)
+    if version > 1:
         raise ValueError(f"{path} was saved by a newer version of idm_nb; update the package")
     try:
         model = _unpack(header["model"], arrays)

@@ -5,12 +5,14 @@
 # %% auto #0
 __all__ = ['Table', 'read_table']
 
-# %% ../nbs/20_reading_tables.ipynb #6f3c5e4f
+# %% ../nbs/20_reading_tables.ipynb #b82c9f7a
 import csv
 import re
 from pathlib import Path
 
 import numpy as np
+
+from .core import LARGEST
 
 # %% ../nbs/20_reading_tables.ipynb #a059f5f9
 def first_text(column):
@@ -26,15 +28,45 @@ def is_number(value):
         return False
     return True
 
-# %% ../nbs/20_reading_tables.ipynb #2d504d6c
+# %% ../nbs/20_reading_tables.ipynb #0420b36f
+def real_numbers(table, name):
+    "Column `name` of a `Table` as floats; an error names the first entry that is no number."
+    kind = np.asarray(table.columns[name]).dtype.kind
+    if kind in "cmM":
+        what = "complex numbers" if kind == "c" else "dates or durations"
+        raise ValueError(
+            f"{table.source}: column {name!r} holds {what}; turn them into real numbers, or leave "
+            f"the column out with --ignore {name}"
+        )
+    try:
+        return np.asarray(table.columns[name], dtype=float)
+    except (TypeError, ValueError):
+        row, value = first_text(table.columns[name])
+        shown = "is empty" if value in ("", None) else f"holds {str(value)!r}"
+        raise ValueError(
+            f"{table.source}: column {name!r} {shown} at data row {row + 1}, which is not a "
+            f"number; correct it, or leave the column out with --ignore {name}"
+        ) from None
+
+# %% ../nbs/20_reading_tables.ipynb #da8d59e9
 class Table:
     """Columns of equal length with names.
+
+    Parameters
+    ----------
+    columns : dict from name to (N,) array
+    source : str, default "table", the file, for messages
 
     Attributes
     ----------
     names : list of str
     columns : dict from name to (N,) array
     source : str, the file, for messages
+
+    Examples
+    --------
+    >>> Table({"x0": [1, 2], "x1": [3, 4]}).find("x")
+    ['x0', 'x1']
     """
 
     def __init__(self, columns, source="table"):
@@ -52,48 +84,42 @@ class Table:
         if parts:
             return parts
         shown = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
-        raise ValueError(f"{self.source} has no column {name!r}; its columns are {shown}")
+        why = " (its first line holds numbers, so it was read as data)" if is_number(name) else ""
+        raise ValueError(f"{self.source} has no column {name!r}; its columns are {shown}{why}")
 
     def numbers(self, names):
         "The named columns as a finite float array `(N, len(names))`; an error names row and column."
-        values = np.column_stack([self._number(name) for name in names])
-        bad = np.argwhere(~np.isfinite(values))
+        values = np.column_stack([real_numbers(self, name) for name in names])
+        bad = np.argwhere(~(np.abs(values) <= LARGEST))
         if len(bad):
             row, column = bad[0]
+            what = "is not finite" if not np.isfinite(values[row, column]) else f"exceeds {LARGEST:g}"
             raise ValueError(
-                f"{self.source}: column {names[column]!r} is not finite at data row {row + 1} "
+                f"{self.source}: column {names[column]!r} {what} at data row {row + 1} "
                 f"({len(bad)} such values in all); remove those rows or fill the gaps"
             )
         return values
 
-    def _number(self, name):
-        try:
-            return np.asarray(self.columns[name], dtype=float)
-        except (TypeError, ValueError):
-            row, value = first_text(self.columns[name])
-            shown = "is empty" if value in ("", None) else f"holds {str(value)!r}"
-            raise ValueError(
-                f"{self.source}: column {name!r} {shown} at data row {row + 1}, which is not a "
-                f"number; correct it, or leave the column out with --ignore {name}"
-            ) from None
-
-# %% ../nbs/20_reading_tables.ipynb #67d46a7f
+# %% ../nbs/20_reading_tables.ipynb #5f0ceb1c
 def read_csv(path):
     "Table of a CSV file: comma, semicolon, tab or blanks; names in the first line are optional."
     with open(path, newline="", encoding="utf-8-sig") as file:
-        head = [line for line in (file.readline() for _ in range(20)) if line.strip()]
-    if not head:
+        lines = [file.readline() for _ in range(20)]
+    blank = next((k for k, line in enumerate(lines) if line.strip()), None)
+    if blank is None:
         raise ValueError(f"{path} is empty")
+    head = [line for line in lines[blank:] if line.strip()]
     mark = separator(head)
-    first = [cell.strip() for cell in next(csv.reader([head[0]], delimiter=mark))]
+    reader = csv.reader(head, delimiter=mark)
+    first = [cell.strip() for cell in next(reader)]
     named = not all(map(is_number, first))
     names = first if named else [f"c{i}" for i in range(len(first))]
     doubled = {name for name in names if names.count(name) > 1}
     if doubled:
         raise ValueError(f"{path} has two columns named {sorted(doubled)[0]!r}")
-    if named and len(head) == 1:
+    if named and len(head) == reader.line_num:
         raise ValueError(f"{path} holds column names but no rows")
-    values = csv_cells(path, delimiter=mark, skiprows=int(named))
+    values = csv_cells(path, delimiter=mark, skiprows=blank + reader.line_num * named)
     if values.shape[1] != len(names):
         raise ValueError(f"{path} has {len(names)} names but {values.shape[1]} columns")
     return Table(dict(zip(names, values.T)), path)
@@ -101,7 +127,8 @@ def read_csv(path):
 
 def separator(lines):
     "The mark that separates the cells of some lines."
-    counts = {mark: min(line.count(mark) for line in lines) for mark in ",;\t"}
+    cells = lambda mark: [len(row) for row in csv.reader(lines, delimiter=mark) if row]
+    counts = {mark: min(cells(mark)) - 1 for mark in ",;\t"}
     best = max(counts, key=counts.get)
     if counts[best]:
         return best
@@ -119,7 +146,7 @@ def csv_cells(path, **options):
         except ValueError as error:
             raise ValueError(f"{path} is not a table: {error}") from None
 
-# %% ../nbs/20_reading_tables.ipynb #ca136113
+# %% ../nbs/20_reading_tables.ipynb #e98b5d49
 def array_columns(name, array, path):
     "Columns of an array: one, or `name0, name1, ...`."
     if array.ndim == 1:
@@ -137,7 +164,11 @@ def read_numpy(path):
     columns = {}
     with loaded:
         for name in loaded.files:
-            columns.update(array_columns(name, loaded[name], path))
+            found = array_columns(name, loaded[name], path)
+            both = sorted(set(found) & set(columns))
+            if both:
+                raise ValueError(f"{path} has two columns named {both[0]!r}, one of the array {name!r}")
+            columns.update(found)
     lengths = {len(column) for column in columns.values()}
     if len(lengths) > 1:
         raise ValueError(f"{path} holds arrays of different lengths: {sorted(lengths)}")
@@ -162,18 +193,35 @@ READERS = {
     ".parquet": read_parquet, ".pq": read_parquet,
 }  # fmt: skip
 
-# %% ../nbs/20_reading_tables.ipynb #53199c28
+# %% ../nbs/20_reading_tables.ipynb #087f8666
 def read_table(path):
     """Table of a CSV, TSV, Parquet, NPY or NPZ file, by the ending of its name.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    Table
 
     Raises
     ------
     ValueError
         With one sentence: no such file, unknown format, empty, damaged, or not a table.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "t.csv"
+    >>> size = path.write_text("age,city\\n31,Bern\\n40,Basel\\n")
+    >>> read_table(path).names
+    ['age', 'city']
     """
     path = Path(path)
     if not path.is_file():
-        raise ValueError(f"there is no file {path}" if not path.exists() else f"{path} is a folder")
+        what = "is a folder" if path.is_dir() else "is not a regular file: write the table to one"
+        raise ValueError(f"{path} {what}" if path.exists() else f"there is no file {path}")
     if path.suffix.lower() not in READERS:
         raise ValueError(f"{path}: unknown format {path.suffix!r}; use {', '.join(READERS)}")
     if path.stat().st_size == 0:
@@ -191,15 +239,21 @@ def read_table(path):
         raise ValueError(f"{path} holds no rows")
     return table
 
-# %% ../nbs/20_reading_tables.ipynb #0beedda5
+# %% ../nbs/20_reading_tables.ipynb #adf072e8
 def quoted(name):
     "A name as a cell of a CSV file."
-    return '"' + name.replace('"', '""') + '"' if set(name) & set(',"\n') else name
+    return '"' + name.replace('"', '""') + '"' if set(name) & set(',"\n\r') else name
+
+
+def as_text(value):
+    "A value as text that no spreadsheet takes for a formula: a blank, which readers strip, goes before."
+    text = str(value)
+    return " " + text if text[:1] in ("=", "+", "-", "@") and not is_number(text) else text
 
 
 def write_csv(path, columns):
     "CSV file of a dict from name to column, numbers or text."
-    cell = lambda v: repr(float(v)) if isinstance(v, (float, np.floating)) else quoted(str(v))
+    cell = lambda v: repr(float(v)) if isinstance(v, (float, np.floating)) else quoted(as_text(v))
     rows = zip(*(map(cell, column) for column in columns.values()))
-    lines = [",".join(map(quoted, columns)), *map(",".join, rows)]
+    lines = [",".join(map(cell, columns)), *map(",".join, rows)]
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")

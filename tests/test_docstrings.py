@@ -1,0 +1,44 @@
+"""Every public name says what it takes, what it gives, and shows it."""
+
+import importlib
+import inspect
+import re
+
+import pytest
+from test_project import ROOT
+
+# bases to be subclassed, and what other parts of the package make: they are shown where they are used
+NO_EXAMPLE = {"Embedding", "ErrorModel", "FeatureEstimate", "Flow", "FlowTask", "Manifold", "Metric", "Relevance",
+              "StoppingRule", "Storage", "TableModel", "Verdict", "model_report", "load_model"}  # fmt: skip
+MODULES = [path.stem for path in sorted((ROOT / "idm_nb").glob("*.py")) if not path.stem.startswith("_")]
+PUBLIC = [(module, name) for module in MODULES for name in importlib.import_module(f"idm_nb.{module}").__all__
+          if callable(getattr(importlib.import_module(f"idm_nb.{module}"), name))]  # fmt: skip
+
+
+def sections(text):
+    "Underlined headings of a docstring."
+    return set(re.findall(r"^(\w[\w ]*)\n-{3,}$", inspect.cleandoc(text), flags=re.MULTILINE))
+
+
+def arguments(function):
+    "Names of the arguments that a caller gives."
+    given = list(inspect.signature(function).parameters.values())
+    return [a.name for a in given if a.name not in ("self", "cls") and a.kind not in (a.VAR_KEYWORD, a.VAR_POSITIONAL)]
+
+
+def test_there_are_public_names():
+    assert len(PUBLIC) > 50 and NO_EXAMPLE < {name for _, name in PUBLIC}
+
+
+@pytest.mark.parametrize("module, name", PUBLIC)
+def test_docstring(module, name):
+    found = getattr(importlib.import_module(f"idm_nb.{module}"), name)
+    text, headings = found.__doc__ or "", sections(found.__doc__ or "")
+    makes = found.__init__ if isinstance(found, type) else found
+    names = arguments(makes) if "__init__" in vars(found) or not isinstance(found, type) else []
+    missing = [a for a in names if not re.search(rf"\b{a}\b", text)]
+    assert not missing, f"{name} does not describe {missing}"
+    assert not names or headings & {"Parameters", "Attributes"}, f"{name} has no section Parameters"
+    if not isinstance(found, type):
+        assert headings & {"Returns", "Raises"} or "returns" in text.lower(), f"{name} does not say what it returns"
+    assert ">>> " in text or name in NO_EXAMPLE, f"{name} shows no example"

@@ -1,0 +1,272 @@
+"""Model files that are damaged are refused; files and folders that are interrupted while they are written are whole or not there."""
+
+import io
+import json
+import os
+import signal
+import time
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+from attacks import ESTIMATORS, X, Y
+
+import idm_nb.storage
+from idm_nb.results import FILES, check_folder, write_folder
+from idm_nb.storage import Storage, load_model, on_stop, write_whole
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    "A model, and the bytes of its file."
+    path = tmp_path_factory.mktemp("model") / "m.npz"
+    model = ESTIMATORS["IteratedDiffusionMap"]().fit(X, Y)
+    model.save(path)
+    return model, path.read_bytes()
+
+
+def one_bit(content, rng):
+    place = rng.integers(len(content))
+    return content[:place] + bytes([content[place] ^ 1 << rng.integers(8)]) + content[place + 1 :]
+
+
+def cut_off(content, rng):
+    return content[: rng.integers(len(content))]
+
+
+def cut_out(content, rng):
+    first, last = np.sort(rng.integers(len(content), size=2))
+    return content[:first] + content[last + 1 :]
+
+
+def overwritten(content, rng):
+    place, size = rng.integers(len(content)), rng.integers(1, 300)
+    return (content[:place] + rng.bytes(size) + content[place + size :])[: len(content)]
+
+
+def zeroed(content, rng):
+    place, size = rng.integers(len(content)), rng.integers(1, 300)
+    return (content[:place] + bytes(size) + content[place + size :])[: len(content)]
+
+
+@pytest.mark.parametrize("damage", [one_bit, cut_off, cut_out, overwritten, zeroed])
+def test_damaged_files_are_refused_in_one_line(damage, saved, tmp_path):
+    model, whole = saved
+    rng, path, refused = np.random.default_rng(0), tmp_path / "m.npz", 0
+    for _ in range(110):
+        content = damage(whole, rng)
+        path.write_bytes(content)
+        try:
+            found = load_model(path)
+        except ValueError as error:
+            assert type(error) is ValueError and "\n" not in str(error)
+            assert str(error).startswith(f"{path} is not a model saved by idm_nb, or it is damaged")
+            refused += 1
+        else:  # a date, or a field of the archive that nothing depends on
+            assert np.array_equal(found.transform(X + 0.1), model.transform(X + 0.1))
+    assert refused >= 100 if damage is not one_bit else refused >= 90, refused
+
+
+def edited(whole, change):
+    "The model file with its header changed, but well formed."
+    parts = dict(np.load(io.BytesIO(whole)))
+    header = json.loads(str(parts["header"]))
+    parts["header"] = np.array(json.dumps(change(header)))
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **parts)
+    return buffer.getvalue()
+
+
+def somewhere(tree, value, rng):
+    "The tree with `value` at some place."
+    if rng.random() < 0.2 or not isinstance(tree, (dict, list)) or not tree:
+        return value
+    key = rng.choice(list(tree)) if isinstance(tree, dict) else int(rng.integers(len(tree)))
+    tree[key] = somewhere(tree[key], value, rng)
+    return tree
+
+
+STRANGE = [None, 7, -1, "x", [], {}, {"array": 999}, {"array": "a"}, {"array": 0}, {"list": 3}, {"dict": [[1]]},
+           {"csr": [1, 2]}, {"strings": 4}, {"tuple": None}, {"object": "os.system", "state": {"dict": []}},
+           {"object": "idm_nb.storage.nothing", "state": {}}, {"object": 3, "state": {}},
+           {"object": "idm_nb.flow.ClosedFlow"}, {"object": "idm_nb.no_such_module.X", "state": {"dict": []}},
+           {"object": "idm_nb.diffusion.Metric", "state": {"dict": []}}]  # fmt: skip
+
+
+def test_headers_that_make_no_sense_run_nothing(saved, tmp_path, monkeypatch):
+    path, rng = tmp_path / "m.npz", np.random.default_rng(0)
+    monkeypatch.setattr(os, "system", lambda command: pytest.fail("code was run"))
+    for k in range(100):
+        value = STRANGE[k % len(STRANGE)]
+        path.write_bytes(edited(saved[1], lambda header: somewhere(header, value, rng)))
+        try:
+            found = load_model(path)
+        except ValueError as error:
+            assert type(error) is ValueError and "\n" not in str(error)
+        else:
+            assert isinstance(found, Storage) and type(found).__module__.startswith("idm_nb.")
+
+
+@pytest.mark.parametrize("header", [
+    "null", "[]", "3", '"x"', "{", '{"format": "idm_nb model"}', '{"format": "idm_nb model", "version": "x"}',
+    '{"format": "idm_nb model", "version": 1}', '{"format": "idm_nb model", "version": 1, "model": null}',
+    '{"format": "idm_nb model", "version": 0, "model": null}', "[" * 100_000,
+    '{"format": "idm_nb model", "version": 1, "model": ' + '{"list": [' * 3000 + "]}" * 3000 + "}",
+], ids=range(12))  # fmt: skip
+def test_headers_that_are_no_model(header, tmp_path):
+    np.savez(tmp_path / "m.npz", header=np.array(header))
+    with pytest.raises(ValueError, match="is not a model saved by idm_nb"):
+        load_model(tmp_path / "m.npz")
+
+
+def test_a_newer_file_is_named_as_such(tmp_path):
+    np.savez(tmp_path / "m.npz", header=np.array('{"format": "idm_nb model", "version": 2, "model": null}'))
+    with pytest.raises(ValueError, match="was saved by a newer version of idm_nb; update the package"):
+        load_model(tmp_path / "m.npz")
+
+
+def lying(path):
+    "An archive with an array that claims more numbers than it holds."
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": (10**11,)})
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.npy", head.getvalue() + bytes(1000))
+
+
+def swollen(path):
+    "An archive of a few kilobytes that expands to gigabytes."
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a0.npy", "w") as part:
+        for _ in range(300):
+            part.write(bytes(2**20))
+
+
+@pytest.mark.parametrize("trap", [lying, swollen])
+def test_traps_cost_no_memory(trap, tmp_path):
+    trap(tmp_path / "m.npz")
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="is not a model saved by idm_nb"):
+        load_model(tmp_path / "m.npz")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6
+
+
+STAGES = ["write", "chmod", "replace"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device"), MemoryError])
+def test_a_file_that_is_interrupted_leaves_the_old_one(stage, error, tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text("old")
+
+    def fail(*arguments, **options):
+        raise error
+
+    def write(name):
+        with open(name, "w") as file:
+            file.write("ne")
+            if stage == "write":
+                raise error
+
+    if stage != "write":
+        monkeypatch.setattr(idm_nb.storage.os, stage, fail)
+    with pytest.raises(error if isinstance(error, type) else type(error)):
+        write_whole(path, write)
+    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_only_regular_files_are_replaced(tmp_path):
+    folder, pipe, link = tmp_path / "folder", tmp_path / "pipe", tmp_path / "link"
+    folder.mkdir()
+    os.mkfifo(pipe)
+    (tmp_path / "real").write_text("old")
+    link.symlink_to(tmp_path / "real")
+    write = lambda name: open(name, "w").write("new")
+    for path in (folder, pipe, "/dev/full", "/dev/null"):
+        with pytest.raises(ValueError, match="is not a regular file and is not replaced: give another name"):
+            write_whole(path, write)
+    write_whole(link, write)
+    assert link.is_symlink() and (tmp_path / "real").read_text() == "new" and pipe.is_fifo()
+    with pytest.raises(ValueError, match="is not a regular file"):
+        check_folder(tmp_path, ["pipe"])
+
+
+def whole_or_none(folder, names):
+    "Does the folder hold one generation of all files, and nothing else?"
+    if not folder.exists():
+        return True
+    found = {p.name: p.read_text() for p in folder.iterdir()}
+    return set(found) == set(names) and len(set(found.values())) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("old", [False, True], ids=["new folder", "old folder"])
+def test_signals_at_every_stage_of_writing(number, old, tmp_path):
+    # a process that does nothing but write is stopped at sixty different moments
+    out, stopped = tmp_path / "out", 0
+
+    def stop(number, frame):
+        raise KeyboardInterrupt
+
+    def writer(text):
+        def write(path):
+            with open(path, "w") as file:
+                for part in text:
+                    file.write(part)
+        return write  # fmt: skip
+
+    for delay in np.linspace(0, 0.01, 60):
+        if not old and out.exists():
+            for path in out.iterdir():
+                path.unlink()
+            out.rmdir()
+        ready, child = os.pipe(), os.fork()
+        if not child:
+            try:
+                with on_stop(stop):
+                    os.write(ready[1], b"x")
+                    for turn in range(1000):
+                        write_folder(out, {name: writer(f"{delay} {turn} " * 20) for name in FILES})
+            except KeyboardInterrupt:
+                os._exit(3)
+            os._exit(0)
+        os.read(ready[0], 1)
+        time.sleep(delay)
+        os.kill(child, number)
+        stopped += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        os.close(ready[0]), os.close(ready[1])
+        assert whole_or_none(out, FILES), (delay, sorted(p.name for p in out.iterdir()))
+        assert [p.name for p in tmp_path.iterdir()] in (["out"], [])
+    assert stopped == 60
+
+
+def test_a_folder_that_fails_leaves_nothing(tmp_path):
+    def full(path):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(ValueError, match="cannot be written: No space left on device"):
+        write_folder(tmp_path / "a" / "b" / "out", {"x": lambda path: path.write_text("x"), "y": full})
+    check_folder(tmp_path / "a" / "b" / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_never_cross_from_disk_to_disk(tmp_path, monkeypatch):
+    # as on a mount point: beside the folder is another disk
+    from pathlib import Path
+
+    out, move = tmp_path / "out", Path.replace
+    out.mkdir()
+    (out / "notes.txt").write_text("mine")
+
+    def replace(source, target):
+        if out not in Path(source).parents:
+            raise OSError(18, "Invalid cross-device link")
+        return move(source, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    write_folder(out, {"x": lambda path: path.write_text("x")})
+    assert sorted(p.name for p in out.iterdir()) == ["notes.txt", "x"]

@@ -1,0 +1,282 @@
+"""The table of inputs against every estimator: what works, works exactly; what cannot work is refused in one clear sentence."""
+
+import copy
+import re
+import warnings
+
+import attacks
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from attacks import ESTIMATORS, GROUPED, SUPERVISED, X, Y
+from sklearn.utils.estimator_checks import check_estimator
+
+import idm_nb
+from idm_nb import DiffusionMap, IteratedDiffusionMap, feature_relevance, reeb_graph
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # the verdict and the pieces are other tests
+
+
+def told(model, rows):
+    "What a fitted model says of rows."
+    return model.transform(rows) if hasattr(model, "transform") else model.predict(rows)
+
+
+def embedding(model):
+    "Coordinates of the training rows as the model keeps them."
+    if hasattr(model, "embedding_"):
+        return model.embedding_
+    if hasattr(model, "linear_map_"):
+        return (model.eigenfunctions_ @ model.linear_map_)[:, 1:]
+    return model.eigenfunctions_[:, 1:]
+
+
+def spoil(data):
+    "Overwrite an array or a frame of the caller, if that is possible."
+    if isinstance(data, np.ndarray) and data.flags.writeable:
+        data[...] = data.flat[0]
+    elif hasattr(data, "iloc"):
+        data.iloc[:] = data.iloc[0]
+    elif isinstance(data, list):
+        data[:] = data[:1]
+
+
+def message(call):
+    "The error of a call, which has to be a plain `ValueError` or `TypeError`."
+    with pytest.raises((ValueError, TypeError)) as caught:
+        call()
+    assert type(caught.value) in (ValueError, TypeError), caught.value
+    return str(caught.value)
+
+
+WORKING = [(name, kind) for name in attacks.GOOD for kind in (GROUPED if name in attacks.GROUPS else ESTIMATORS)
+           if (name, kind) not in attacks.EXCEPT]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, kind", WORKING)
+def test_what_works(name, kind):
+    given = copy.deepcopy(attacks.GOOD[name]())
+    rows = copy.deepcopy(given[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UserWarning)
+        model = ESTIMATORS[kind]().fit(*given)
+        found = told(model, rows)
+    assert np.isfinite(found).all() and len(found) == len(rows)
+    if hasattr(model, "transform"):
+        places = embedding(model)
+        assert np.abs(found - places).max() <= 1e-8 * np.abs(places).max()
+    for part in given:
+        spoil(part)
+    assert np.array_equal(told(model, rows), found)
+    if hasattr(model, "diagnostics_"):
+        assert all(np.isfinite(np.asarray(column, dtype=float)).all() for column in model.diagnostics_.values())
+
+
+@pytest.mark.parametrize("name, kind", attacks.EXCEPT)
+def test_what_one_estimator_refuses(name, kind):
+    assert re.search(attacks.EXCEPT[name, kind], message(lambda: ESTIMATORS[kind]().fit(*attacks.GOOD[name]())))
+
+
+def refused(table, kinds):
+    return pytest.mark.parametrize("name, kind", [(name, kind) for name in table for kind in kinds])
+
+
+def check_message(call, words):
+    found = message(call)
+    assert all(re.search(word, found, re.DOTALL) for word in words), found
+
+
+@refused(attacks.BAD_ROWS, ESTIMATORS)
+def test_rows_that_are_refused(name, kind):
+    make, *words = attacks.BAD_ROWS[name]
+    rows = make()
+    check_message(lambda: ESTIMATORS[kind]().fit(rows, Y), words)
+
+
+@refused(attacks.BAD_FEATURES, SUPERVISED)
+def test_features_that_are_refused(name, kind):
+    make, *words = attacks.BAD_FEATURES[name]
+    feature = make()
+    check_message(lambda: ESTIMATORS[kind]().fit(X, feature), words)
+
+
+@refused(attacks.BAD_GROUPS, GROUPED)
+def test_groups_that_are_refused(name, kind):
+    make, *words = attacks.BAD_GROUPS[name]
+    check_message(lambda: ESTIMATORS[kind]().fit(X, Y, make()), words)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return {kind: make().fit(X, Y) for kind, make in ESTIMATORS.items()}
+
+
+@refused(attacks.BAD_NEW, ESTIMATORS)
+def test_new_rows_that_are_refused(name, kind, fitted):
+    make, *words = attacks.BAD_NEW[name]
+    rows = make()
+    check_message(lambda: told(fitted[kind], rows), words)
+
+
+@pytest.mark.parametrize("kind, parameter, value", [
+    (kind, parameter, value) for kind in ESTIMATORS if "," not in kind
+    for parameter in ESTIMATORS[kind]().get_params(deep=False) if parameter not in ("verbose", "n_iterations")
+    for value in attacks.NO_VALUES if (parameter, value) not in attacks.ALLOWED
+])  # fmt: skip
+def test_parameters_that_are_refused(kind, parameter, value):
+    model = ESTIMATORS[kind]().set_params(**{parameter: attacks.NO_VALUES[value]})
+    found = message(lambda: model.fit(X, Y))
+    assert parameter in found and ("got " in found or "is not known" in found), found
+
+
+@pytest.mark.parametrize("kind", ["DiffusionMap", "ConformalMap", "NonlinearICA"])
+def test_scikit_learn_accepts_the_defaults(kind):
+    failed = check_estimator(getattr(idm_nb, kind)(), on_fail=None, on_skip=None)
+    assert [found["check_name"] for found in failed if found["status"] == "failed"] == []
+
+
+FAR = np.linalg.norm(X[:, None] - X, axis=2)
+NEAR = np.exp(-(FAR**2) / 2)
+COPIES = np.linalg.norm(X[attacks.COPIES][:, None] - X[attacks.COPIES], axis=2)
+
+
+def sparse_distances(distances, radius=2.0):
+    "Near pairs, those at distance zero among them."
+    place = np.nonzero(distances < radius)
+    return sp.csr_matrix((distances[place], place), distances.shape)
+
+
+def stored_zeros(kernel):
+    found = sp.csr_matrix(kernel)
+    found.data[found.data < 0.1] = 0
+    return found
+
+
+def hole(matrix, value=0.0):
+    "The matrix with one row and column of one value."
+    matrix = matrix.copy()
+    matrix[5] = matrix[:, 5] = value
+    return matrix
+
+
+GIVEN = {
+    "distances": ("precomputed", FAR),
+    "distances with copies": ("precomputed", COPIES),
+    "distances of six places": ("precomputed", np.linalg.norm(X[attacks.FEW][:, None] - X[attacks.FEW], axis=2)),
+    "distances in a frame": ("precomputed", lambda: attacks.frame(FAR, names=range(len(FAR)))),
+    "sparse distances": ("precomputed", sparse_distances(FAR)),
+    "sparse distances with copies": ("precomputed", sparse_distances(COPIES)),
+    "kernel": ("kernel", NEAR),
+    "sparse kernel with stored zeros": ("kernel", stored_zeros(NEAR)),
+    "kernel that joins nothing": ("kernel", np.eye(20)),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_distances_and_kernels(name):
+    metric, matrix = GIVEN[name]
+    matrix = copy.deepcopy(matrix() if callable(matrix) else matrix)
+    model = DiffusionMap(4, metric=metric, epsilon=0.5, random_state=0).fit(matrix)
+    found = model.transform(copy.deepcopy(matrix))
+    assert np.isfinite(found).all()
+    assert np.abs(found - embedding(model)).max() < 1e-8 * np.abs(found).max()
+    again = copy.deepcopy(matrix)
+    spoil(matrix.data if sp.issparse(matrix) else matrix)
+    assert np.array_equal(model.transform(again), found)
+
+
+def test_sparse_distances_are_the_dense_ones_cut_off():
+    models = [DiffusionMap(4, metric="precomputed", epsilon=0.1, keep_self=False, random_state=0).fit(matrix)
+              for matrix in (COPIES, sparse_distances(COPIES))]  # fmt: skip
+    assert np.allclose(*(model.laplacian_eigenvalues_ for model in models), rtol=1e-3)
+
+
+@pytest.mark.parametrize("metric, matrix, words", [
+    ("precomputed", hole(FAR, np.nan), "X contains NaN at row 0, column 5"),
+    ("precomputed", hole(FAR, np.inf), "X contains inf at row 0, column 5"),
+    ("precomputed", -FAR, "a precomputed distance must not be negative, got -"),
+    ("precomputed", FAR + np.arange(len(FAR)), "a precomputed distance must be symmetric; entries differ by up to"),
+    ("precomputed", FAR[:50], r"a precomputed distance must be a square matrix, got shape \(50, 60\)"),
+    ("precomputed", 0 * FAR, "all 60 points coincide"),
+    ("precomputed", FAR + 0j, "Complex data not supported: X"),
+    ("kernel", hole(NEAR), "row 5 of the kernel X is zero"),
+    ("kernel", sp.csr_matrix(hole(NEAR)), "row 5 of the kernel X is zero"),
+    ("kernel", -NEAR, "a kernel must not be negative"),
+    ("kernel", hole(NEAR, np.nan), "X contains NaN at row 0, column 5"),
+])  # fmt: skip
+def test_distances_and_kernels_that_are_refused(metric, matrix, words):
+    model = DiffusionMap(4, metric=metric, epsilon=0.5)
+    assert re.search(words, message(lambda: model.fit(matrix)))
+
+
+class Odd:
+    "A regressor that predicts what it is told to."
+
+    def __init__(self, values=None):
+        self.values = values
+
+    def get_params(self, deep=True):
+        return {"values": self.values}
+
+    def set_params(self, **parameters):
+        self.__dict__.update(parameters)
+        return self
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return self.values(X)
+
+
+@pytest.mark.parametrize("values", [
+    lambda X: np.full(len(X), np.nan), lambda X: np.full(len(X), np.inf), lambda X: 3.0, lambda X: None,
+    lambda X: X[:-1, 0], lambda X: X[:, :2], lambda X: ["a"] * len(X), lambda X: X[:, 0] + 1j,
+], ids=["NaN", "inf", "a number", "None", "too short", "two columns", "words", "complex"])  # fmt: skip
+def test_regressors_that_predict_nonsense(values):
+    found = message(lambda: IteratedDiffusionMap(regressor=Odd(values)).fit(X, Y))
+    assert re.search(r"regressor Odd predicts an array of shape .*expected \(\d+, 1\) finite numbers", found)
+
+
+def test_regressors_may_return_lists():
+    model = IteratedDiffusionMap(regressor=Odd(lambda X: X[:, 0].tolist()), random_state=0).fit(X, Y)
+    assert np.isfinite(model.transform(X)).all()
+
+
+@pytest.mark.parametrize("odds, window", [(1, 1.5), (1, 0.01), (20, 1e-6), (20, 1e6), (1e9, 1.5)])
+def test_graphs_at_all_thresholds(odds, window, fitted):
+    graph = reeb_graph(fitted["IteratedDiffusionMap"], odds=odds, window=window)
+    assert graph.n_pieces >= 1 and len(graph.membership) == len(X)
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda m: reeb_graph(DiffusionMap(2).fit(X)), "model must be a fitted IteratedDiffusionMap, got DiffusionMap"),
+    (lambda m: reeb_graph([m]), "model must be a fitted IteratedDiffusionMap, got list"),
+    (lambda m: reeb_graph(m, odds=0), "odds must be a number, 1 or more, got 0"),
+    (lambda m: feature_relevance(m, attacks.ROOM, Y), "X contains NaN at row 17, column 0"),
+    (lambda m: feature_relevance(m, X, Y[:-1]), "y has 59 rows but X has 60"),
+    (lambda m: feature_relevance(m, X, Y, random_state="x"), "random_state must be None, an integer"),
+    (lambda m: feature_relevance(m, X, Y, groups=np.arange(3)), "groups must hold one label for each of the 60"),
+    (lambda m: feature_relevance(m, X, Y, groups=np.arange(60) % 3), "groups has 3 different labels: at least 8"),
+    (lambda m: idm_nb.estimate_derivative(X, Y, ridge=np.nan), "ridge must be a number, 0 or more, got nan"),
+    (lambda m: idm_nb.estimate_derivative(X, Y, ridge=-1), "ridge must be a number, 0 or more, got -1"),
+    (lambda m: m.kneighbors(X, 0), "n_neighbors must be an integer, 1 or more and at most 60, got 0"),
+    (lambda m: idm_nb.save_explorer(3, "x.html"), "model must be a fitted IteratedDiffusionMap, got int"),
+])  # fmt: skip
+def test_functions_that_refuse(call, words, fitted):
+    assert re.search(words, message(lambda: call(fitted["IteratedDiffusionMap"])))
+
+
+def test_a_map_that_ends_at_chance_says_so():
+    noise = np.random.default_rng(0).normal(size=len(X))
+    with pytest.warns(UserWarning, match="cannot be predicted from X better than by chance"):
+        ESTIMATORS["IteratedDiffusionMap, paper"]().fit(X, noise)
+
+
+def test_names_cannot_end_the_page_of_the_explorer(tmp_path, fitted):
+    frame = attacks.frame(X, names=["<!--<script>", "</script>", "a&b"])
+    model = IteratedDiffusionMap(2, regressor="ridge", random_state=0).fit(frame, Y)
+    idm_nb.save_explorer(model, tmp_path / "page.html", title="<b>")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<!--<script>" not in page and "<b>" not in page and page.count("</script>") == page.count("<script")
