@@ -1,0 +1,63 @@
+"""A number in prose that claims a result is computed in a cell of the same notebook."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "nbs").glob("*.ipynb"))
+NUMBER = re.compile(r"(?<![\w.@-])(\d*\.\d+|\d+(?= per cent))(?![\w.]*\.\d)")
+PLACES = r"(?i)(sections?|chapters?|theorem|lemma|corollary|proposition|definition|example|figures?|version|python)\s*[\d.]+"
+
+
+def cells(path, kind):
+    found = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [("".join(c["source"]), c.get("outputs", [])) for c in found if c["cell_type"] == kind]
+
+
+def computed(path):
+    "Numbers in code and outputs of a notebook."
+    text = []
+    for source, outputs in cells(path, "code"):
+        text.append(source)
+        for output in outputs:
+            text.append("".join(output.get("text", [])))
+            data = output.get("data", {})
+            text += ["".join(data.get(kind, [])) for kind in ("text/plain", "text/markdown")]
+    return {abs(float(x)) for x in re.findall(r"(?<!\w)-?\d*\.?\d+(?:e-?\d+)?", " ".join(text))}
+
+
+def claimed(source):
+    "Decimal numbers and percentages of a markdown cell, outside of formulas, code, tables and places in papers."
+    for pattern in (r"(?s)\$\$.*?\$\$", r"\$[^$]*\$", r"`[^`]*`", r"\[@[^\]]*\]|\(@[^)]*\)", r"(?m)^\|.*$", PLACES):
+        source = re.sub(pattern, " ", source)
+    return [match[1] for match in NUMBER.finditer(source)]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_numbers_in_prose_are_computed(path):
+    pool = computed(path)
+    for source, _ in cells(path, "markdown"):
+        for number in claimed(source):
+            digits = len(number.partition(".")[2])
+            shown = {round(y, digits) for x in pool for y in (x, 100 * x, 100 * abs(x - 1))}
+            assert any(abs(float(number) - x) < 1e-9 for x in shown), f"{number} in {source[:80]!r}"
+
+
+def test_a_claim_without_a_cell_is_found():
+    assert claimed("Recall is .97, as in section 3.2 ($\\tau = 0.95$), for 12 per cent.") == [".97", "12"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_assertion_takes_the_best_of_several_steps(path):
+    "A diverged last step must not pass because an earlier one was good: no `min(x[1:])` in an assertion."
+    for source, _ in cells(path, "code"):
+        tree = ast.parse(re.sub(r"(?m)^[%!].*$", "pass", source))
+        for test in (node.test for node in ast.walk(tree) if isinstance(node, ast.Assert)):
+            for call in (node for node in ast.walk(test) if isinstance(node, ast.Call)):
+                if isinstance(call.func, ast.Name) and call.func.id == "min" and len(call.args) == 1:
+                    slices = isinstance(call.args[0], ast.Subscript) and isinstance(call.args[0].slice, ast.Slice)
+                    later = slices and ast.unparse(call.args[0].slice) == "1:"
+                    assert not later, f"{path.name}: {ast.unparse(test)}"
