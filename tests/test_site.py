@@ -137,6 +137,30 @@ def test_references_and_links_lead_somewhere(pages):
                 assert anchor in anchors[front(page)["output-file"]], f"{name}: {target}"
 
 
+def test_front_page_gallery_and_list_for_programs_lead_somewhere(pages):
+    addresses = {front(page)["output-file"] for page in pages.values()} | {"gallery.html"}
+    for name in ("index.qmd", "gallery.qmd"):
+        targets = re.findall(r"\]\(([^)\s]+)\)", (ROOT / "nbs" / name).read_text())
+        assert targets and all((ROOT / "nbs" / target.partition("#")[0]).exists() for target in targets), name
+    targets = re.findall(r"\]\((\S+)\)", (ROOT / "nbs" / "llms.txt").read_text())
+    assert targets and set(targets) <= addresses
+    near = (ROOT / "nbs" / "index.qmd").read_text()  # one click from the front page
+    for page in ("50_reference.ipynb#IteratedDiffusionMap", "41_your_own_table.ipynb", "43_when_not_to_use_it.ipynb"):
+        assert f"]({page})" in near, page
+
+
+def test_small_pictures_are_the_figures_of_their_notebooks():
+    sys.path.insert(0, str(ROOT / "tools"))
+    from thumbnails import first_figure, shown
+
+    gallery = (ROOT / "nbs" / "gallery.qmd").read_text()
+    assert len(shown()) > 6
+    for path in shown():
+        picture = ROOT / "nbs" / "images" / f"{path.stem}.png"
+        assert picture.read_bytes() == first_figure(path), f"run tools/thumbnails.py: {path.name}"
+        assert path.stem.startswith("40") or f"(images/{path.stem}.png)" in gallery, path.name
+
+
 def test_pages_hold_nothing_of_this_machine_or_of_the_tools(pages):
     for name, page in pages.items():
         text = json.dumps([{**c, "outputs": [o for o in c.get("outputs", [])]} for c in page])
