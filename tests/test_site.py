@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,28 @@ def test_small_pictures_are_the_figures_of_their_notebooks():
         picture = ROOT / "nbs" / "images" / f"{path.stem}.png"
         assert picture.read_bytes() == first_figure(path), f"run tools/thumbnails.py: {path.name}"
         assert path.stem.startswith("40") or f"(images/{path.stem}.png)" in gallery, path.name
+
+
+def test_stamps_of_slow_outputs(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import refresh
+
+    flow = refresh.modules_of("from idm_nb import feature_example\nfrom idm_nb.flow import ClosedFlow")
+    assert {"examples", "manifolds", "flow"} <= set(flow) and "explorer" not in flow
+    cells = [dict(cell_type="code", source="from idm_nb.manifolds import Torus")]
+    before, code = refresh.stamp(cells), refresh.code_of("manifolds")
+    assert refresh.stamp(cells) == before
+    monkeypatch.setattr(refresh, "code_of", lambda module: (code[0] + "pass", code[1]))
+    assert refresh.stamp(cells) != before
+    monkeypatch.undo()
+    found = [f"{path.name}: {line}" for path in NOTEBOOKS for line in refresh.stale(path)]
+    if found:  # computed with other code: nothing is wrong, but the pictures may be of yesterday
+        warnings.warn("tools/refresh.py --slow would renew:\n" + "\n".join(found), stacklevel=1)
+
+
+def test_prose_names_chapters(pages):
+    for name, page in pages.items():  # the numbers of files are not those that a reader sees
+        assert not re.search(r"\b[Cc]hapters? \d", prose(markdown(page))), name
 
 
 def test_pages_hold_nothing_of_this_machine_or_of_the_tools(pages):
