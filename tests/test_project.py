@@ -60,7 +60,7 @@ def test_notebooks_are_clean():
 
     for path in NOTEBOOKS:
         before, after = read_nb(path), read_nb(path)
-        clean_nb(after)
+        clean_nb(after, allowed_cell_metadata_keys={settings()["allowed_cell_metadata_keys"]})
         assert json.dumps(before, default=dict) == json.dumps(after, default=dict), path.name
 
 
