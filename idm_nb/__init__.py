@@ -17,7 +17,6 @@ _PLACES = {
     "derivative": "LocalRegression estimate_derivative",
     "scaling_law": "dimension_curves singular_value_scaling tangent_spaces tune_local_bandwidth",
     "estimate": "FeatureRegressor",
-    "level_sets": "level_sets",
     "idm": "IteratedDiffusionMap",
     "letter": "DiffusionFlow",
     "reeb": "ReebGraph reeb_graph",

@@ -275,7 +275,7 @@ class IteratedDiffusionMap(
         errors = self.errors_(check_new(self, X), self.transform(X))
         return (values[:, 0], errors[:, 0]) if self._one_feature else (values, errors)
 
-# %% ../nbs/05_the_estimator.ipynb #db150de5
+# %% ../nbs/05_the_estimator.ipynb #12f9b9aa
 @patch
 def _estimated(self: IteratedDiffusionMap, X):
     "Checked rows and their estimates; those of training rows as if they were new."
@@ -294,6 +294,7 @@ def _placed(self: IteratedDiffusionMap, X):
 
 @patch(as_prop=True)
 def embeddings_(self: IteratedDiffusionMap):
+    "Coordinates of the training rows: the data, and what they are after every step."
     rows = self.training_
     return [rows.X[rows.inverse], *(points[rows.inverse] for points in self.flow_.embeddings())]
 
