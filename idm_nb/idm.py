@@ -75,7 +75,7 @@ def checked_parameters(model, n_rows):
     for tau in taus:
         if not 0 < check_number("tau", tau, 0, 1) < 1:
             raise ValueError(f"tau must lie between 0 and 1, got {model.tau!r}")
-    check_choice("placed_by", model.placed_by, ("posterior", "held-out"))
+    check_choice("placed_by", model.placed_by, ("posterior", "held-out", "known"))
     check_number("n_components", model.n_components, 1, integer=True)
     check_number("odds", model.odds, 1, endless=True)
     if not is_auto(model.n_neighbors):
@@ -107,9 +107,9 @@ def estimate_of(regressor, random_state, verbose):
 
 # %% ../nbs/05_the_estimator.ipynb #1ad6dc6f
 def placed_values(estimate, placed_by):
-    "Values `(N, n)` at which training rows are placed: held out, or their posterior means."
-    share = 1 - estimate.noise_share_ if placed_by == "posterior" else 0.0
-    return estimate.held_out_ + share * estimate.residuals_
+    "Values `(N, n)` at which training rows are placed: held out, known, or between."
+    shares = {"held-out": 0.0, "posterior": 1 - estimate.noise_share_, "known": 1.0}
+    return estimate.held_out_ + shares[placed_by] * estimate.residuals_
 
 
 def flow_task(model, taus, n_steps, seed):
@@ -172,9 +172,9 @@ class IteratedDiffusionMap(
         None takes all steps at once (`ClosedFlow`); `DiffusionFlow()` embeds every step by a
         diffusion map, as the paper does.
     odds : float, default 20, evidence that a branch must bring, see `level_sets`
-    placed_by : "posterior" or "held-out", default "posterior"
-        Training rows are placed by their known feature, weighted against its noise, or as if they
-        were new.
+    placed_by : "posterior", "held-out" or "known", default "posterior"
+        Training rows are placed by their known feature, weighted against its noise; or as if they
+        were new; or by the known feature alone, which is right if it has no noise.
     n_neighbors : int or "auto", default "auto"
         Neighbours of a row in the walk along level sets; "auto" is `2.5 log n` of a window.
     n_components : int, default 64, principal axes of the data that are kept, at most
