@@ -270,7 +270,7 @@ class KernelFit(Storage):
             K += self.linear * (first @ second.T)
         return K
 
-# %% ../nbs/04b_feature_estimates.ipynb #21a3b721
+# %% ../nbs/04b_feature_estimates.ipynb #703f2f7f
 @patch
 def predict(self: KernelFit, X):
     "Values `(q, n)` at rows `(q, m)`."
@@ -282,7 +282,7 @@ def predict(self: KernelFit, X):
 
 def with_noise(K, noise):
     "`K` with `noise` added to its diagonal, and what rounding may have taken from its eigenvalues."
-    K[np.diag_indices(len(K))] += noise + np.finfo(float).eps * np.trace(K)
+    K[np.diag_indices(len(K))] += noise + len(K) * np.finfo(float).eps * K.diagonal().max()
     return K
 
 

@@ -62,7 +62,7 @@ SAME = {
 
 @pytest.mark.parametrize("kind", SPECTRAL)
 @pytest.mark.parametrize("change", SAME)
-@examples(24)
+@examples(16)
 @given(clouds(20))
 def test_spectra_do_not_depend_on_origin_unit_and_axes(kind, change, cloud):
     X, _, rng = cloud
@@ -89,7 +89,7 @@ def test_spectra_do_not_depend_on_the_order_of_rows(kind, cloud):
 
 @pytest.mark.parametrize("kind", ["FeatureRegressor", "IteratedDiffusionMap"])
 @pytest.mark.parametrize("change", SAME)
-@examples(24)
+@examples(16)
 @given(clouds())
 def test_predictions_and_neighbours_do_not_depend_on_origin_unit_and_axes(kind, change, cloud):
     X, y, rng = cloud
@@ -154,7 +154,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("kind", ["DiffusionMap", "ConformalMap", "FeatureRegressor"])
-@examples(60)
+@examples(40)
 @given(clouds(), st.sampled_from(list(FORMS)))
 def test_the_form_of_the_table_does_not_matter(kind, cloud, form):
     X, y, _ = cloud
@@ -199,7 +199,7 @@ NAMES = st.text(min_size=1, max_size=12).map(str.strip).filter(lambda s: s and n
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), max_size=8)
 
 
-@examples(300)
+@examples(250)
 @given(st.lists(NAMES, min_size=2, max_size=4, unique=True), st.integers(1, 4), st.data())
 def test_tables_are_read_as_they_were_written(names, n, data):
     if all(map(is_number, names)):
@@ -249,7 +249,7 @@ def same(a, b):
     return type(a) is type(b) and a == b
 
 
-@examples(300)
+@examples(200)
 @given(TREES)
 def test_what_is_saved_is_loaded(tree):
     with tempfile.TemporaryDirectory() as folder:
