@@ -173,10 +173,8 @@ class Cutter:
         "Evidence and labels by number of sets for some rows; each question is answered once."
         key = rows.tobytes()
         if key not in self.known:
-            found = splits_of(self.points[rows], self.n_neighbors)
-            self.known[key] = {
-                k: (evidence_of(s, len(rows)), self._fill(rows, l)) for k, (s, l) in found.items()
-            }
+            found = splits_of(self.points[rows], self.n_neighbors).items()
+            self.known[key] = {k: (evidence_of(s, len(rows)), self._fill(rows, l)) for k, (s, l) in found}
         return self.known[key]
 
     def _fill(self, rows, labels):

@@ -105,6 +105,16 @@ def reference(found, name=None):
     ----------
     found : class or function with a docstring
     name : str, default None: its own
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from idm_nb.measures import neighbor_recall
+    >>> reference(neighbor_recall).splitlines()[0]
+    '### `neighbor_recall` {#neighbor_recall}'
     """
     name = name or found.__name__
     call = f"```python\n{signature_of(name, found)}\n```"

@@ -91,7 +91,16 @@ class Verdict(Storage):
         self.best = max(estimate.weights_, key=estimate.weights_.get)
         self.share, self.noise_share = estimate.weights_[self.best], estimate.noise_share_
 
-# %% ../nbs/04f_verdict.ipynb #a0520cac
+# %% ../nbs/04f_verdict.ipynb #b50269cf
+WORDS = {
+    "ridge": "ridge regression",
+    "kernel": "kernels with a learned stretch",
+    "local": "local regression",
+    "lengths": "a Gaussian process with a length a column",
+    "boosting": "boosted trees",
+}
+
+# %% ../nbs/04f_verdict.ipynb #323b37fc
 @patch
 def sentences(self: Verdict):
     "What the numbers mean, a list of sentences."
@@ -110,16 +119,7 @@ def sentences(self: Verdict):
             found.append(f"A line knows as much ({self.line:.4f}): the relation is linear.")
         else:
             found.append(f"A line reaches {self.line:.4f}.")
-    kinds = {
-        "ridge": "ridge regression",
-        "kernel": "kernels with a learned stretch",
-        "local": "local regression",
-        "lengths": "a Gaussian process with a length a column",
-        "boosting": "boosted trees",
-    }
-    found.append(
-        f"The estimate rests mostly on {kinds.get(self.best, self.best)} ({self.share:.0%})."
-    )
+    found.append(f"The estimate rests mostly on {WORDS.get(self.best, self.best)} ({self.share:.0%}).")
     if self.grouped:
         found.append(
             "Most rows have a near copy: if rows belong together, such as several measurements of "
@@ -131,7 +131,7 @@ def sentences(self: Verdict):
         )
     return found
 
-
+# %% ../nbs/04f_verdict.ipynb #99374f4b
 @patch
 def __str__(self: Verdict):
     return " ".join(self.sentences())

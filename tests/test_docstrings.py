@@ -10,7 +10,7 @@ from test_project import ROOT
 # bases to be subclassed, sisters of what has one, and what other parts of the package make
 NO_EXAMPLE = {
     "Ellipse", "Embedding", "ErrorModel", "FeatureEstimate", "FlatTorus", "Flow", "FlowTask", "Manifold", "Metric",
-    "Relevance", "Sphere", "StoppingRule", "Storage", "TableModel", "Verdict", "load_model", "model_report",
+    "Relevance", "SitePage", "Sphere", "StoppingRule", "Storage", "TableModel", "Verdict", "load_model", "model_report",
 }  # fmt: skip
 MODULES = [path.stem for path in sorted((ROOT / "idm_nb").glob("*.py")) if not path.stem.startswith("_")]
 PUBLIC = [(module, name) for module in MODULES for name in importlib.import_module(f"idm_nb.{module}").__all__
