@@ -230,7 +230,8 @@ class RidgeEstimate(CrossTuned):
 # %% ../nbs/04b_feature_estimates.ipynb #8f67853a
 def gaussian(first, second, length=1.0):
     "Kernel matrix `exp(-|x - x'|^2 / (2 length^2))`."
-    square = euclidean_distances(first, second, squared=True)
+    middle = np.median(second, axis=0)  # distances do not depend on the origin, their rounding does
+    square = euclidean_distances(first - middle, None if second is first else second - middle, squared=True)
     square *= -0.5 / length**2
     return np.exp(square, out=square)
 
