@@ -174,7 +174,7 @@ class Cutter:
         key = rows.tobytes()
         if key not in self.known:
             found = splits_of(self.points[rows], self.n_neighbors).items()
-            self.known[key] = {k: (evidence_of(s, len(rows)), self._fill(rows, l)) for k, (s, l) in found}
+            self.known[key] = {k: (evidence_of(s, k, len(rows)), self._fill(rows, l)) for k, (s, l) in found}
         return self.known[key]
 
     def _fill(self, rows, labels):

@@ -6,6 +6,8 @@
 __all__ = []
 
 # %% ../nbs/04d_a_walk.ipynb #da65bdd5
+from functools import cache
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
@@ -38,8 +40,7 @@ def walk_on(points, n_neighbors="auto"):
     return DiffusionOperator(kernel.maximum(kernel.T).tocsr(), 1.0), k
 
 # %% ../nbs/04d_a_walk.ipynb #d8748617
-INTERVAL = 1 - 8 / np.pi**2  # the share within the halves of an interval
-CLEAR = 0.5  # of it: the largest share that counts as steps
+CLEAR = 0.5  # of the share of a connected curve: the largest share that counts as steps
 
 
 def far_sets(places, weights, n_steps=8):
@@ -73,6 +74,16 @@ def share_within(places, weights, labels):
     spread, rest = places - weights @ places, places - means[labels]
     within, total = ((part * weights[:, None]).T @ part for part in (rest, spread))
     return float(eigh(within, total, eigvals_only=True)[-1])
+
+# %% ../nbs/04d_a_walk.ipynb #0e57eab2
+@cache
+def connected_share(count, n=960):
+    "The share within `count` sets of a connected curve, of an interval or of a circle: the smaller."
+    s, waves = (np.arange(n) + 0.5) / n, np.arange(1, count)
+    turns = 2 * np.pi * np.outer(s, (waves + 1) // 2)
+    curves = np.cos(np.pi * np.outer(s, waves)), np.where(waves % 2, np.cos(turns), np.sin(turns))
+    even = np.full(n, 1 / n)
+    return min(share_within(places, even, far_sets(places, even)) for places in curves)
 
 # %% ../nbs/04d_a_walk.ipynb #4c61fdb0
 MOST_SETS = 8  # that are sought at once
@@ -114,6 +125,7 @@ SCATTER = 1.5  # standard deviation of log(share), times the root of the number 
 PINCH = 0.4  # odds against a pinch by chance: n to this
 
 
-def evidence_of(share, n):
-    "Evidence of a cut with this share within, from `n` points; @eq-evidence."
-    return min(np.log(CLEAR * INTERVAL / share) * np.sqrt(n) / SCATTER, np.log(n / PINCH))
+def evidence_of(share, count, n):
+    "Evidence of a cut in `count` sets with this share within, from `n` points; @eq-evidence."
+    limit = CLEAR * connected_share(count)
+    return min(np.log(limit / share) * np.sqrt(n) / SCATTER, np.log(n / PINCH))

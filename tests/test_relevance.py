@@ -150,7 +150,7 @@ def test_basis_of_an_interval_is_cosines():
     (dict(level=0), ValueError, "level must lie between 0 and 1, got 0"),
     (dict(n_permutations=5), ValueError, "n_permutations=5 cannot reach level=0.05: give at least 19"),
     (dict(n_permutations=0), ValueError, "n_permutations must be an integer, 1 or more"),
-    (dict(groups=np.arange(7)), ValueError, "groups has 7 rows but X has 600: one label a row"),
+    (dict(groups=np.arange(7)), ValueError, "groups must hold one label for each of the 600 rows of X, got shape"),
     (dict(groups=np.arange(600) % 3), ValueError, "groups has 3 different labels: at least 8"),
     (dict(y=None), ValueError, "kind='local' compares predictions with features: pass y"),
     (dict(y=NEW_Y[:9]), ValueError, "y has 9 rows but X has 600"),
