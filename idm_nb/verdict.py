@@ -29,9 +29,10 @@ def gain_over(rivals, residuals, features, groups, weights=None):
     w = np.ones(len(features)) if weights is None else weights
     mass, missed = np.bincount(label, w), np.sum(rivals**2, axis=1) - np.sum(residuals**2, axis=1)
     gain, n = np.bincount(label, w * missed) / w.sum(), len(mass)
-    spread = float(w @ np.sum((features - np.average(features, axis=0, weights=w)) ** 2, axis=1) / w.sum())
-    even = gain.sum() * mass / w.sum()
-    error = np.sqrt(n / max(n - 1, 1) * np.sum((gain - even) ** 2))
+    square = np.sum((features - np.average(features, axis=0, weights=w)) ** 2, axis=1)
+    spreads = np.bincount(label, w * square) / w.sum()
+    spread = float(spreads.sum())
+    error = np.sqrt(n / max(n - 1, 1) * np.sum((gain - gain.sum() / spread * spreads) ** 2))
     return float(gain.sum() / spread), float(error / spread), gain / mass
 
 # %% ../nbs/04f_verdict.ipynb #66b82168
