@@ -209,15 +209,18 @@ def test_diffusion_map_extension(ring):
 
 @pytest.mark.parametrize("regressor", ["local", "kernel", "lengths", KNeighborsRegressor(5)], ids=str)
 def test_regressors_extend_exactly_and_predict(regressor):
-    X, y, _ = feature_example("torus phi", 900, random_state=0)
-    y = y + 0.05 * np.random.default_rng(0).normal(size=y.shape)  # errors without noise are smooth, not independent
-    model = IteratedDiffusionMap(regressor=regressor, random_state=0).fit(X[:700], y[:700])
-    assert np.array_equal(model.transform(X[:700]), model.embedding_)
-    assert model.score(X[700:], y[700:]) > 0.98
-    found, error = model.predict(X[700:], return_std=True)
-    assert found.shape == error.shape == y[700:].shape
-    # conformal: 95 % lie within 1.96 standard errors; 400 values have a standard error of .011
-    assert 0.9 < np.mean(np.abs(found - y[700:]) < 1.96 * error) <= 1
+    covered = []
+    for seed in range(3):
+        X, y, _ = feature_example("torus phi", 900, random_state=seed)
+        model = IteratedDiffusionMap(regressor=regressor, random_state=0).fit(X[:700], y[:700])
+        assert np.array_equal(model.transform(X[:700]), model.embedding_)
+        assert model.score(X[700:], y[700:]) > 0.98
+        found, error = model.predict(X[700:], return_std=True)
+        assert found.shape == error.shape == y[700:].shape
+        covered.append(np.mean(np.abs(found - y[700:]) < 1.96 * error))
+    # conformal: 95 % lie within 1.96 standard errors; without noise errors are smooth, not independent: the share
+    # of one draw scatters by .025 and not by .011, as it would for 400 independent values
+    assert 0.9 < np.mean(covered) <= 1
 
 
 def test_foreign_regressor_is_cloned_and_cannot_be_saved(tmp_path):

@@ -101,17 +101,18 @@ def test_free_of_units(kind):
     other = make_pipeline(StandardScaler(), IteratedDiffusionMap(2, random_state=0)).fit(X * units, Y)
     options = dict(kind=kind, n_rows=200)
     first, second = feature_relevance(pipe, NEW, **options), feature_relevance(other, NEW * units, **options)
-    assert np.allclose(first, second, atol=1e-4)
+    assert np.allclose(first, second, atol=1e-6)
 
 
 def test_models_without_prediction():
     stretched = NEW * [3, 2, 1, 0.5, 1]
     principal = PCA(2).fit(stretched)
-    for kind in ("projection", "local"):
+    for kind, least in (("projection", 0.98), ("local", 0.25)):  # a cosine explains 96 / pi^4 = .9855 of a column
         found = feature_relevance(principal, stretched, kind=kind)
-        assert found[:2].min() > 0.25 and found[2:].max() < 0.05  # the two axes are the two columns
-    circle = 2 * np.pi * RNG.uniform(size=400)
-    ring = np.c_[np.cos(circle), np.sin(circle), 0.01 * RNG.normal(size=400)]
+        assert found[:2].min() > least and found[2:].max() < 0.05  # the two axes are the two columns
+    rng = np.random.default_rng(0)  # of its own: a column of noise passes in one draw of twenty
+    circle = 2 * np.pi * rng.uniform(size=400)
+    ring = np.c_[np.cos(circle), np.sin(circle), 0.01 * rng.normal(size=400)]
     plain = DiffusionMap(4, random_state=0).fit(ring)
     assert relevance_baseline(plain, ring, kind="projection").above.tolist() == [True, True, False]
 
