@@ -183,7 +183,8 @@ def check_number(name, value, low, high=np.inf, *, integer=False, open_low=False
     what = "an integer" if integer else "a number"
     if isinstance(value, bool) or not isinstance(value, kind):
         raise TypeError(f"{name} must be {what}, got {value!r}")
-    if not (low < value if open_low else low <= value) or not value <= high or (value == np.inf and not endless):
+    inside = (low < value if open_low else low <= value) and value <= high
+    if not inside or (value == np.inf and not endless):
         limits = f"above {low}" if open_low else f"{low} or more"
         limits += f" and at most {high}" if high < np.inf else ""
         raise ValueError(f"{name} must be {what}, {limits}, got {value!r}")
@@ -199,6 +200,11 @@ def chunks(n, bytes_per_row, budget=2**26):
     "Slices that cover `range(n)` with about `budget` bytes (64 MiB) a slice."
     size = max(1, int(budget // max(1, bytes_per_row)))
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def sums_by(labels, values, count=0):
+    "Sums `(n, k)` of the rows of `values` `(N, k)` with each label 0, 1, ...; of `count` labels at least."
+    return np.stack([np.bincount(labels, column, count) for column in values.T], axis=1)
 
 
 def progress(iterable, verbose, description, total=None):

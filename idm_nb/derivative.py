@@ -174,8 +174,7 @@ class LocalRegression(Storage):
     ----------
     reach_ : int, the chosen `k_r`
     errors_ : dict from candidate to root mean squared leave-one-out error (largest 5 % trimmed)
-    predictions_, derivatives_ : (N, n) and (N, n, m) arrays, at the training points without the
-        own value
+    predictions_, derivatives_ : (N, n) and (N, n, m) arrays, at the training points, leave-one-out
 
     Examples
     --------

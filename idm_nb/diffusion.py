@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from .core import check_choice
 from .eigenpairs import leading_eigenpairs
-from .neighbors import TrainingRows, squared_lengths
+from .neighbors import mean_of_copies, squared_lengths
 from .storage import Storage
 
 # %% ../nbs/01_diffusion_map_isometry.ipynb #f1ca4259
@@ -223,7 +223,7 @@ class Diffusion(Storage):
         self.operator = DiffusionOperator(kernel, self.epsilon, alpha=alpha, keep_self=keep_self)
         self.spectrum = Spectrum(self.operator, n, dimension, random_state=random_state)
         if metric is not None:  # a function has one value at one place
-            self.spectrum.functions = TrainingRows(metric.points).evened(self.spectrum.functions)
+            self.spectrum.functions = mean_of_copies(metric.points, self.spectrum.functions)
 
     def extend(self, metric, edges, *, rows=None):
         """Eigenfunctions `(q, n)` at new points.

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .branch_graph import BranchCode, Branches
 from .core import check_choice, check_features, check_fit, check_groups, check_new
-from .core import check_number, is_auto
+from .core import check_number, is_auto, sums_by
 from .estimate import ErrorModel, FeatureRegressor, KINDS
 from .flow import BelowTheError, ClosedFlow, Flow, FlowTask
 from .neighbors import PrincipalAxes, Search, TrainingRows, distinct_rows, nearest
@@ -50,8 +50,7 @@ class TrainingPoints(Storage):
         self.first, self.inverse, self.counts = distinct_rows(X)
         n = len(self.first)
         self.X = X[self.first]
-        sums = [np.bincount(self.inverse, column, n) for column in y.T]
-        self.features = np.stack(sums, axis=1) / self.counts[:, None]
+        self.features = sums_by(self.inverse, y) / self.counts[:, None]
         self.rows, self.groups = TrainingRows(self.X), np.arange(n)
         if groups is not None:
             self.groups = joined_groups(groups, self.inverse, n)

@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 from sklearn.metrics import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
-from .core import check_choice, check_number, check_points, chunks
+from .core import check_choice, check_number, check_points, chunks, sums_by
 from .storage import Storage
 
 # %% ../nbs/00c_neighbors.ipynb #272b89e8
@@ -323,15 +323,6 @@ class TrainingRows(Storage):
             self._cache_places = dict(reversed(list(places)))
         return np.array([self._cache_places.get(row.tobytes(), -1) for row in queries + 0.0], dtype=int)
 
-    def evened(self, values):
-        "`values` `(N, k)` of the rows, with the mean over equal rows at each of them."
-        first = self.find(self.rows)
-        places, label = np.unique(first, return_inverse=True)
-        if len(places) == len(first):
-            return values
-        sums = np.stack([np.bincount(label, column) for column in values.T], axis=1)
-        return (sums / np.bincount(label)[:, None])[label]
-
     def recall(self, queries, found, stored):
         "`found` `(q, ...)`, with the rows of `stored` `(N, ...)` in the place of training rows."
         place = self.find(queries)
@@ -354,6 +345,14 @@ def distinct_rows(X):
     place = np.empty(len(order), dtype=int)
     place[order] = np.arange(len(order))
     return first[order], place[inverse.ravel()], counts[order]
+
+
+def mean_of_copies(X, values):
+    "`values` `(N, k)` of the rows of `X`, with the mean over equal rows at each of them."
+    first, inverse, counts = distinct_rows(X)
+    if len(first) == len(X):
+        return values
+    return (sums_by(inverse, values) / counts[:, None])[inverse]
 
 # %% ../nbs/00c_neighbors.ipynb #c1667b93
 class PrincipalAxes(Storage):

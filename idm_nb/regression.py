@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dpotri
 from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 
-from .core import chunks
+from .core import chunks, sums_by
 from .neighbors import PrincipalAxes
 from .storage import Storage
 
@@ -49,7 +49,7 @@ def mean_of_others(features, groups=None, weights=None):
     n = len(features)
     label = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
     w = np.ones(n) if weights is None else weights
-    sums = np.stack([np.bincount(label, w * column) for column in features.T], axis=1)
+    sums = sums_by(label, w[:, None] * features)
     rest = np.maximum(w.sum() - np.bincount(label, w), 1e-300)
     return ((sums.sum(axis=0) - sums) / rest[:, None])[label]
 

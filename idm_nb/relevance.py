@@ -14,9 +14,10 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils import check_random_state
 
 from .core import check_choice, check_features, check_groups, check_number, check_points
-from .core import check_seed, is_auto
+from .core import check_seed, is_auto, sums_by
 from .estimate import FeatureRegressor
 from .images import LearnedBasis
+from .regression import some_rows
 
 # %% ../nbs/06a_relevance.ipynb #f25c3cc4
 MOST_FUNCTIONS = 16  # that "auto" may take
@@ -120,14 +121,6 @@ def shuffled_rows(n, groups, rng):
     order[home] = np.concatenate([blocks[i] for i in rng.permutation(len(blocks))])
     return order
 
-
-def some_rows(n, groups, most, rng):
-    "Increasing indices of about `most` of `n` rows, whole groups."
-    labels = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
-    order = rng.permutation(labels.max() + 1)
-    before = np.r_[0, np.cumsum(np.bincount(labels)[order])[:-1]]
-    return np.flatnonzero(np.isin(labels, order[before < most]))
-
 # %% ../nbs/06a_relevance.ipynb #78f52e66
 class Projection:
     "Relevance by projection: `values` `(m,)`, and `draws` of them under the null hypothesis."
@@ -147,7 +140,8 @@ class Exchange:
 
     def __init__(self, model, X, y, *, groups, n_rows, regressor, rng, **unused):
         rows = check_points(X, min_points=8)
-        chosen = some_rows(len(rows), groups, n_rows, rng)
+        every = np.arange(len(rows))
+        chosen = some_rows(every, every if groups is None else groups, n_rows, rng)
         X = X.iloc[chosen] if hasattr(X, "iloc") else rows[chosen]
         rows, groups = rows[chosen], None if groups is None else groups[chosen]
         predict = prediction_of(model)
@@ -160,7 +154,7 @@ class Exchange:
             growth[:, j] = np.sum(change**2, axis=1) - missed
         label = np.arange(len(rows)) if groups is None else np.unique(groups, return_inverse=True)[1]
         spread = 2 * len(rows) * max(target.var(axis=0).sum(), 1e-300)
-        self.parts = np.stack([np.bincount(label, column) for column in growth.T], axis=1) / spread
+        self.parts = sums_by(label, growth) / spread
         self.values = self.parts.sum(axis=0)
 
     def draws(self, count, rng):

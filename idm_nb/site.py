@@ -169,7 +169,7 @@ def is_folded(cell):
     lines = [line for line in cell.source.split("\n") if line.strip()]
     imports = re.fullmatch(r"(?:\s*(?:#.*|(?:from|import) [^(\n]*|from [^(]*\([^)]*\))\s*)+", cell.source)
     shown = "#| code-fold" not in cell.source and "#| echo" not in cell.source
-    return bool(lines and shown and (imports or "#| label: fig-" in cell.source))
+    return bool(lines and shown and (imports or re.search(r"^#\| label: fig-", cell.source, re.M)))
 
 # %% ../nbs/24_this_site.ipynb #61bc0eb1
 class SitePage:

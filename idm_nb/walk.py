@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 
+from .core import sums_by
 from .diffusion import DiffusionOperator
 from .eigenpairs import leading_eigenpairs
 from .neighbors import nearest
@@ -61,16 +62,14 @@ def far_sets(places, weights, n_steps=8):
         mass = np.bincount(labels, weights, len(centers))
         if (mass == 0).any():
             break
-        sums = [np.bincount(labels, weights * column, len(centers)) for column in places.T]
-        centers = np.stack(sums, axis=1) / mass[:, None]
+        centers = sums_by(labels, weights[:, None] * places, len(centers)) / mass[:, None]
     return np.argmin(((places[:, None] - centers) ** 2).sum(axis=2), axis=1)
 
 # %% ../nbs/04d_a_walk.ipynb #eaef7143
 def share_within(places, weights, labels):
     "Largest share of the variance of combinations of `places` that is left within sets, @eq-within."
     mass = np.bincount(labels, weights)
-    sums = [np.bincount(labels, weights * column, len(mass)) for column in places.T]
-    means = np.stack(sums, axis=1) / np.maximum(mass, 1e-300)[:, None]
+    means = sums_by(labels, weights[:, None] * places) / np.maximum(mass, 1e-300)[:, None]
     spread, rest = places - weights @ places, places - means[labels]
     within, total = ((part * weights[:, None]).T @ part for part in (rest, spread))
     return float(eigh(within, total, eigvals_only=True)[-1])
