@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from test_promises import embedding, told
 
 import idm_nb
-from idm_nb.neighbors import TrainingRows, distinct_rows
+from idm_nb.neighbors import TrainingRows, distinct_rows, mean_of_copies
 from idm_nb.storage import Storage, load_model
 from idm_nb.tables import is_number, read_table, write_csv
 
@@ -274,5 +274,5 @@ def test_equal_rows_are_found(rows):
     first, inverse, counts = distinct_rows(X)
     assert np.array_equal(X[first][inverse], X) and counts.sum() == len(X)
     assert np.array_equal(first, TrainingRows(X).find(X[first])) and np.all(np.diff(first) > 0)
-    values = TrainingRows(X).evened(np.arange(2.0 * len(X)).reshape(-1, 2))
+    values = mean_of_copies(X, np.arange(2.0 * len(X)).reshape(-1, 2))
     assert np.allclose(values, values[first][inverse])
