@@ -175,7 +175,7 @@ class IteratedDiffusionMap(
         Training rows are placed by their known feature, weighted against its noise; or as if they
         were new; or by the known feature alone, which is right if it has no noise.
     n_neighbors : int or "auto", default "auto"
-        Neighbours of a row in the walk along level sets; "auto" is `2.5 log n` of a window.
+        Neighbours of a row in the walk along level sets; "auto" is `2.47 log n` of a window, and half as many.
     n_components : int, default 64, principal axes of the data that are kept, at most
     random_state : int or None, default None, draws folds, landmarks and trees
     verbose : bool, default False, show progress bars

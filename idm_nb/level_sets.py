@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from .core import check_number
 from .neighbors import Search, nearest
 from .storage import Storage
-from .walk import MOST_SETS, evidence_of, splits_of, walk_neighbors
+from .walk import MOST_SETS, cuts_of, splits_of, walk_neighbors
 
 # %% ../nbs/04d_level_sets.ipynb #13b75c2b
 WINDOW = 1.5  # points of a window: so many times N^(2/3)
@@ -169,12 +169,12 @@ class Cutter:
         self.points, self.sets, self.cell, self.odds, self.known = points, sets, cell, odds, {}
         self.n_neighbors = n_neighbors
 
-    def splits(self, rows):
+    def splits(self, rows, looks=2):
         "Evidence and labels by number of sets for some rows; each question is answered once."
-        key = rows.tobytes()
+        key = looks, rows.tobytes()
         if key not in self.known:
-            found = splits_of(self.points[rows], self.n_neighbors).items()
-            self.known[key] = {k: (evidence_of(s, k, len(rows)), self._fill(rows, l)) for k, (s, l) in found}
+            found = cuts_of(self.points[rows], self.n_neighbors, looks=looks)
+            self.known[key] = {count: (e, self._fill(rows, labels)) for count, (e, labels) in found.items()}
         return self.known[key]
 
     def _fill(self, rows, labels):
@@ -255,7 +255,7 @@ def extend_forks(cutter):
     for v in range(len(sets.window)):
         rows = sets.rows(v)[1]
         for arms in arms_of(sets, v):
-            evidence, labels = cutter.splits(rows).get(len(arms), (-1, None))
+            evidence, labels = cutter.splits(rows, looks=1).get(len(arms), (-1, None))
             if evidence > 0 and continues(rows, labels, arms):
                 sets.cut(v, labels)
                 done = True
@@ -273,7 +273,7 @@ def part_ends(cutter):
             both, rest = np.union1d(rows, arm), np.setdiff1d(rows, arm)
             if len(rows) - len(rest) > walk_neighbors(len(rows), cutter.n_neighbors):
                 continue  # it could have been seen in the set itself
-            evidence, labels = cutter.splits(both).get(2, (-1, None))
+            evidence, labels = cutter.splits(both, looks=1).get(2, (-1, None))
             if evidence > 0 and len(rest) and continues(both, labels, [arm, rest]):
                 sets.without(v, arm)
                 sets.link()
@@ -365,7 +365,8 @@ def level_sets(points, features, *, odds=ODDS, window=WINDOW, n_neighbors="auto"
     features : (N,) or (N, n) array, (estimated) feature
     odds : float, default 20, that a cut must bring over the windows in which it persists
     window : float, default 1.5, points of a window in units of `N^(2/3)`
-    n_neighbors : int or "auto", default "auto", neighbours of a point in the walk, `2.5 log n`
+    n_neighbors : int or "auto", default "auto", neighbours of a point in the walk,
+        `2 log n / log(9/4)` and half as many
 
     Returns
     -------

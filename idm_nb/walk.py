@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
+from scipy.special import betainc
 
 from .core import sums_by
 from .diffusion import DiffusionOperator
@@ -19,13 +20,18 @@ from .eigenpairs import leading_eigenpairs
 from .neighbors import nearest
 
 # %% ../nbs/04d_a_walk.ipynb #2b0428be
-PER_LOG = 2.5  # neighbours of a point: so many times log n
+PER_LOG = 2 / np.log(9 / 4)  # neighbours of a point: so many times log n, @eq-line-connected
 TUNING = 7  # the neighbour whose distance is the length of a point
 
 
 def walk_neighbors(n, given="auto"):
     "Neighbours of a point in a walk on `n` points."
     return max(4, int(np.ceil(PER_LOG * np.log(n)))) if given == "auto" else given
+
+
+def gap_chance(k):
+    "Chance `p_k` that no edge to `k` neighbours bridges a gap between random points of a line."
+    return 2.0 ** (1 - k) * betainc(k, k, 1 / 3)
 
 
 def walk_on(points, n_neighbors="auto"):
@@ -121,10 +127,31 @@ def splits_of(points, n_neighbors="auto"):
 
 # %% ../nbs/04d_a_walk.ipynb #4461dde8
 SCATTER = 1.5  # standard deviation of log(share), times the root of the number of points
-PINCH = 0.4  # odds against a pinch by chance: n to this
 
 
-def evidence_of(share, count, n):
-    "Evidence of a cut in `count` sets with this share within, from `n` points; @eq-evidence."
+def evidence_of(share, count, n, k):
+    "Evidence of a cut in `count` sets with this share within, from `n` points with `k` neighbours; @eq-evidence."
     limit = CLEAR * connected_share(count)
-    return min(np.log(limit / share) * np.sqrt(n) / SCATTER, np.log(n / PINCH))
+    return min(np.log(limit / share) * np.sqrt(n) / SCATTER, -np.log(n * gap_chance(k)))
+
+
+def cuts_of(points, n_neighbors="auto", *, looks=2):
+    """Evidence for cuts of the points of a window.
+
+    Parameters
+    ----------
+    points : (n, m) array; n_neighbors : int or "auto"
+    looks : 1 or 2, default 2; a window that stands for itself is looked at once
+
+    Returns
+    -------
+    dict from the number of sets to (evidence, labels `(n,)`), see `splits_of`
+    """
+    n = len(points)
+    many, found = walk_neighbors(n), {}
+    for k in (many, (many + 1) // 2)[:looks] if n_neighbors == "auto" else (n_neighbors,):
+        for count, (share, labels) in splits_of(points, k).items():
+            evidence = evidence_of(share, count, n, k if n_neighbors == "auto" else many)
+            if count not in found or evidence > found[count][0]:
+                found[count] = evidence, labels
+    return found
