@@ -132,7 +132,7 @@ SCATTER = 1.5  # standard deviation of log(share), times the root of the number 
 def evidence_of(share, count, n, k):
     "Evidence of a cut in `count` sets with this share within, from `n` points with `k` neighbours; @eq-evidence."
     limit = CLEAR * connected_share(count)
-    return min(np.log(limit / share) * np.sqrt(n) / SCATTER, -np.log(n * gap_chance(k)))
+    return min(np.log(limit / share) * np.sqrt(n) / SCATTER, -(count - 1) * np.log(n * gap_chance(k)))
 
 
 def cuts_of(points, n_neighbors="auto", *, looks=2):
