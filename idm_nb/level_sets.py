@@ -169,11 +169,11 @@ class Cutter:
         self.points, self.sets, self.cell, self.odds, self.known = points, sets, cell, odds, {}
         self.n_neighbors = n_neighbors
 
-    def splits(self, rows, looks=2):
+    def splits(self, rows):
         "Evidence and labels by number of sets for some rows; each question is answered once."
-        key = looks, rows.tobytes()
+        key = rows.tobytes()
         if key not in self.known:
-            found = cuts_of(self.points[rows], self.n_neighbors, looks=looks)
+            found = cuts_of(self.points[rows], self.n_neighbors)
             self.known[key] = {count: (e, self._fill(rows, labels)) for count, (e, labels) in found.items()}
         return self.known[key]
 
@@ -255,7 +255,7 @@ def extend_forks(cutter):
     for v in range(len(sets.window)):
         rows = sets.rows(v)[1]
         for arms in arms_of(sets, v):
-            evidence, labels = cutter.splits(rows, looks=1).get(len(arms), (-1, None))
+            evidence, labels = cutter.splits(rows).get(len(arms), (-1, None))
             if evidence > 0 and continues(rows, labels, arms):
                 sets.cut(v, labels)
                 done = True
@@ -273,7 +273,7 @@ def part_ends(cutter):
             both, rest = np.union1d(rows, arm), np.setdiff1d(rows, arm)
             if len(rows) - len(rest) > walk_neighbors(len(rows), cutter.n_neighbors):
                 continue  # it could have been seen in the set itself
-            evidence, labels = cutter.splits(both, looks=1).get(2, (-1, None))
+            evidence, labels = cutter.splits(both).get(2, (-1, None))
             if evidence > 0 and len(rest) and continues(both, labels, [arm, rest]):
                 sets.without(v, arm)
                 sets.link()

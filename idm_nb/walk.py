@@ -135,23 +135,26 @@ def evidence_of(share, count, n, k):
     return min(np.log(limit / share) * np.sqrt(n) / SCATTER, -(count - 1) * np.log(n * gap_chance(k)))
 
 
-def cuts_of(points, n_neighbors="auto", *, looks=2):
+def cuts_of(points, n_neighbors="auto"):
     """Evidence for cuts of the points of a window.
 
     Parameters
     ----------
     points : (n, m) array; n_neighbors : int or "auto"
-    looks : 1 or 2, default 2; a window that stands for itself is looked at once
 
     Returns
     -------
     dict from the number of sets to (evidence, labels `(n,)`), see `splits_of`
     """
     n = len(points)
-    many, found = walk_neighbors(n), {}
-    for k in (many, (many + 1) // 2)[:looks] if n_neighbors == "auto" else (n_neighbors,):
-        for count, (share, labels) in splits_of(points, k).items():
-            evidence = evidence_of(share, count, n, k if n_neighbors == "auto" else many)
-            if count not in found or evidence > found[count][0]:
-                found[count] = evidence, labels
+    many = walk_neighbors(n)
+    if n_neighbors != "auto":
+        return {c: (evidence_of(s, c, n, many), l) for c, (s, l) in splits_of(points, n_neighbors).items()}
+    found = {c: (evidence_of(s, c, n, many), l) for c, (s, l) in splits_of(points, many).items()}
+    fewer = (many + 1) // 2
+    for count, (share, labels) in splits_of(points, fewer).items():
+        evidence = evidence_of(share, count, n, fewer)
+        unseen = np.bincount(labels[labels >= 0]).min() <= many
+        if unseen and (count not in found or evidence > found[count][0]):
+            found[count] = evidence, labels
     return found
