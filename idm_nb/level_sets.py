@@ -241,12 +241,12 @@ def arms_of(sets, v):
 
 # %% ../nbs/04d_level_sets.ipynb #72966528
 def continues(rows, labels, arms):
-    "Do the sets of `rows` go on as the `arms`, one in each?"
+    "Do the sets of `rows` go on as the `arms`, each mostly in one that is mostly in it?"
     table = np.array(
         [[np.isin(rows[labels == c], arm).sum() for arm in arms] for c in range(labels.max() + 1)]
     )
-    right = len(table) == len(arms) and len(set(table.argmax(axis=1))) == len(arms)
-    return right and bool(np.all(2 * table.max(axis=1) > table.sum(axis=1)))
+    shared, of_arms = table.max(axis=1), table.sum(axis=0)[table.argmax(axis=1)]
+    return len(table) == len(arms) and bool(np.all(2 * shared > np.maximum(table.sum(axis=1), of_arms)))
 
 # %% ../nbs/04d_level_sets.ipynb #6d301b52
 def extend_forks(cutter):
