@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from . import __version__
-from .core import check_number
+from .core import announce, check_number, one_thread
 from .estimate import KINDS
 from .examples import FEATURE_EXAMPLES, feature_example
 from .held_out import Placed, split_rows
@@ -105,8 +105,7 @@ def build_model(options):
 
 def say(options, text):
     "A line of progress on standard error, unless `--quiet`."
-    if not options.quiet:
-        print(f"idm-nb: {text}", file=sys.stderr, flush=True)
+    announce(not options.quiet, text)
 
 
 def run_fit(given, options):
@@ -124,9 +123,11 @@ def run_fit(given, options):
     say(options, f"{fitted.model.n_iterations_} steps in {time.perf_counter() - start:.1f} s")
     labels = None if given.label is None else (given.label, table.columns[given.label])
     more = dict(groups=groups, labels=labels, shape=given.shape, seed=options.seed)
+    say(options, "rows kept back, and what each column is for")
     results = Results(fitted, table, truth, new, **more)
     told = dict(idm_nb=__version__, group=given.group, scale=options.scale)
     seconds = round(time.perf_counter() - start, 2)
+    say(options, "the report")
     write_folder(options.out, files_of(results, **told, seconds=seconds))
     return results
 
@@ -425,7 +426,7 @@ def main(arguments=None):
             stream.reconfigure(errors="backslashreplace")
     options = build_parser().parse_args(arguments)
     try:
-        with warnings.catch_warnings(), on_stop(stop):
+        with warnings.catch_warnings(), on_stop(stop), one_thread():
             warnings.showwarning = lambda text, *rest: print(f"idm-nb: warning: {text}", file=sys.stderr)
             options.run(options)
             sys.stdout.flush()

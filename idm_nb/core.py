@@ -5,11 +5,16 @@
 # %% auto #0
 __all__ = []
 
-# %% ../nbs/00a_house_rules.ipynb #2f411439
+# %% ../nbs/00a_house_rules.ipynb #f8f85594
+import sys
+import threading
+from contextlib import ContextDecorator
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
+from threadpoolctl import threadpool_limits
 
 # %% ../nbs/00a_house_rules.ipynb #2611c79c
 LARGEST = 1e100  # sums of squares of such numbers, and their squares, are still finite
@@ -195,7 +200,7 @@ def is_auto(value):
     "Is a parameter left to the estimator?"
     return isinstance(value, str) and value == "auto"
 
-# %% ../nbs/00a_house_rules.ipynb #ad304c12
+# %% ../nbs/00a_house_rules.ipynb #21327c8f
 def chunks(n, bytes_per_row, budget=2**26):
     "Slices that cover `range(n)` with about `budget` bytes (64 MiB) a slice."
     size = max(1, int(budget // max(1, bytes_per_row)))
@@ -214,3 +219,27 @@ def progress(iterable, verbose, description, total=None):
     from tqdm.auto import tqdm
 
     return tqdm(iterable, desc=description, total=total, leave=False)
+
+
+def announce(verbose, text):
+    "A line on standard error if `verbose`: what is done next."
+    if verbose:
+        print(f"idm-nb: {text}", file=sys.stderr, flush=True)
+
+# %% ../nbs/00a_house_rules.ipynb #3a9e1a65
+class one_thread(ContextDecorator):
+    "In this block, or in the function that it decorates, linear algebra takes one thread."
+
+    lock, inside, limit = threading.Lock(), 0, None
+
+    def __enter__(self):
+        with one_thread.lock:
+            if not one_thread.inside:
+                one_thread.limit = threadpool_limits(1)
+            one_thread.inside += 1
+
+    def __exit__(self, *error):
+        with one_thread.lock:
+            one_thread.inside -= 1
+            if not one_thread.inside:
+                one_thread.limit.restore_original_limits()

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .column_lengths import LengthRegression
 from .core import check_choice, check_features, check_fit, check_groups, check_new, chunks
-from .core import is_auto, progress
+from .core import is_auto, one_thread, progress
 from .derivative import LocalRegression
 from .neighbors import NeighborGraph, PrincipalAxes, Search
 from .regression import FeatureEstimate, KernelRegression, RidgeEstimate, fold_of_rows
@@ -296,6 +296,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
     def __init__(self, candidates="auto", *, random_state=0, verbose=False):
         self.candidates, self.random_state, self.verbose = candidates, random_state, verbose
 
+    @one_thread()
     def fit(self, X, y, groups=None, weights=None):
         """Fit all candidates and mix them.
 
@@ -330,6 +331,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
         shares = [self.weights_[name] for name in self.candidates_]
         return combine(shares, [part.predict(X) for part in self.candidates_.values()])
 
+    @one_thread()
     def predict(self, X, return_std=False):
         "Predicted features `(q,)` or `(q, n)` as `y` was, with their standard errors if asked."
         check_is_fitted(self)

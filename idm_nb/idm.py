@@ -22,8 +22,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .branch_graph import BranchCode, Branches
-from .core import check_choice, check_features, check_fit, check_groups, check_new
-from .core import check_number, is_auto, sums_by
+from .core import announce, check_choice, check_features, check_fit, check_groups, check_new
+from .core import check_number, is_auto, one_thread, sums_by
 from .estimate import ErrorModel, FeatureRegressor, KINDS
 from .flow import BelowTheError, ClosedFlow, Flow, FlowTask
 from .neighbors import PrincipalAxes, Search, TrainingRows, distinct_rows, nearest
@@ -135,10 +135,12 @@ def fit_steps(model, X, features, groups, taus, n_steps):
     points = model.axes_(rows.X)
     odds = model.odds if model.verdict_.beats_chance else np.inf  # no feature, no branches
     options = dict(odds=odds, n_neighbors=model.n_neighbors)
+    announce(model.verbose, "branches of the level sets")
     model.branches_ = Branches(points, estimate.held_out_, **options)
     model.code_ = BranchCode(model.branches_)
     flow = ClosedFlow() if model.flow is None else clone_flow(model.flow)
     model.flow_ = flow.run(flow_task(model, taus, n_steps, seed))
+    announce(model.verbose, "standard errors")
     places = model.flow_.embeddings()[-1]
     model.errors_ = ErrorModel(rows.X, rows.features, estimate.residuals_, places, random_state=seed)
     model.search_ = Search(places)
@@ -222,6 +224,7 @@ class IteratedDiffusionMap(
         self.odds, self.placed_by, self.n_neighbors = odds, placed_by, n_neighbors
         self.n_components, self.random_state, self.verbose = n_components, random_state, verbose
 
+    @one_thread()
     def fit(self, X, y, groups=None):
         """Learn the geometry of the feature.
 
@@ -262,6 +265,7 @@ class IteratedDiffusionMap(
         "`fit`, and the embedding of the training rows."
         return self.fit(X, y, groups).embedding_
 
+    @one_thread()
     def predict(self, X, return_std=False):
         """Predicted features of the rows `X`, `(q,)` or `(q, n)` as `y` was.
 
@@ -299,6 +303,7 @@ def embeddings_(self: IteratedDiffusionMap):
 
 
 @patch
+@one_thread()
 def transform_all(self: IteratedDiffusionMap, X):
     "Coordinates of the rows `X` `(q, m)` after every step, `X` first: a list as `embeddings_`."
     X, values, branch = self._placed(X)
