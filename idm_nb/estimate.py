@@ -20,6 +20,7 @@ from .column_lengths import LengthRegression
 from .core import check_choice, check_features, check_fit, check_groups, check_new, chunks
 from .core import is_auto, one_thread, progress
 from .derivative import LocalRegression
+from .lazy import takes_lazy
 from .neighbors import NeighborGraph, PrincipalAxes, Search
 from .regression import FeatureEstimate, KernelRegression, RidgeEstimate, fold_of_rows
 from .regression import gaussian
@@ -331,6 +332,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
         shares = [self.weights_[name] for name in self.candidates_]
         return combine(shares, [part.predict(X) for part in self.candidates_.values()])
 
+    @takes_lazy
     @one_thread()
     def predict(self, X, return_std=False):
         "Predicted features `(q,)` or `(q, n)` as `y` was, with their standard errors if asked."
