@@ -5,10 +5,9 @@
 # %% auto #0
 __all__ = []
 
-# %% ../nbs/00a_house_rules.ipynb #f8f85594
+# %% ../nbs/00a_house_rules.ipynb #b3f68f6a
 import sys
-import threading
-from contextlib import ContextDecorator
+from contextlib import contextmanager
 
 import numpy as np
 import scipy.sparse as sp
@@ -226,20 +225,9 @@ def announce(verbose, text):
     if verbose:
         print(f"idm-nb: {text}", file=sys.stderr, flush=True)
 
-# %% ../nbs/00a_house_rules.ipynb #3a9e1a65
-class one_thread(ContextDecorator):
-    "In this block, or in the function that it decorates, linear algebra takes one thread."
-
-    lock, inside, limit = threading.Lock(), 0, None
-
-    def __enter__(self):
-        with one_thread.lock:
-            if not one_thread.inside:
-                one_thread.limit = threadpool_limits(1)
-            one_thread.inside += 1
-
-    def __exit__(self, *error):
-        with one_thread.lock:
-            one_thread.inside -= 1
-            if not one_thread.inside:
-                one_thread.limit.restore_original_limits()
+# %% ../nbs/00a_house_rules.ipynb #a300588e
+@contextmanager
+def one_thread():
+    "In this block, or in a function that it decorates, linear algebra takes one thread."
+    with threadpool_limits(1):
+        yield

@@ -318,7 +318,12 @@ def embeddings_(self: IteratedDiffusionMap):
 @one_thread()
 def transform_all(self: IteratedDiffusionMap, X):
     "Coordinates of the rows `X` `(q, m)` after every step, `X` first: a list as `embeddings_`."
-    X, values, branch = self._placed(X)
+    return self._moved(*self._placed(X))
+
+
+@patch
+def _moved(self: IteratedDiffusionMap, X, values, branch):
+    "Coordinates after every step of rows whose estimates and branches are known."
     moved = self.flow_.move(self.axes_(X), values, self.code_(branch, values))
     known = self.flow_.embeddings()
     return [X, *(self.training_.rows.recall(X, a, b) for a, b in zip(moved, known))]

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['in_parts']
 
-# %% ../nbs/20b_many_rows.ipynb #ddddc1b0
+# %% ../nbs/20b_many_rows.ipynb #6a527e4d
 import csv
 import json
 import shutil
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .core import check_number, chunks, progress
+from .core import check_number, progress
 from .storage import write_whole
 from .tables import Table, array_columns, csv_lines, csv_names, csv_start
 
@@ -104,8 +104,17 @@ class CsvRows(Rows):
                 yield Table(dict(zip(self.names, np.array(part).T)), self.source, start)
                 start += len(part)
 
-# %% ../nbs/20b_many_rows.ipynb #25ea8333
-FILES = {".npy": lambda path: ArrayRows(np.load(path, mmap_mode="r"), path),
+# %% ../nbs/20b_many_rows.ipynb #c2557fd5
+def npy_rows(path):
+    "Rows of a `.npy` file, as a memory map."
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    return ArrayRows(array, path)
+
+
+FILES = {".npy": npy_rows,
          **dict.fromkeys((".parquet", ".pq"), ParquetRows),
          **dict.fromkeys((".csv", ".tsv", ".txt"), CsvRows)}  # fmt: skip
 
@@ -119,10 +128,7 @@ def rows_of(source):
         raise ValueError(f"{path}: {path.suffix!r} cannot be read in parts; use {', '.join(FILES)}")
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
-    try:
-        return FILES[path.suffix.lower()](path)
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+    return FILES[path.suffix.lower()](path)
 
 # %% ../nbs/20b_many_rows.ipynb #071a6e59
 class Parts:
