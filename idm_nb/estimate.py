@@ -55,8 +55,10 @@ class LocalEstimate(FeatureEstimate):
         return self
 
     def predict(self, X):
-        X = self.axes_(X)
-        return self.regression_.predict(X, self.regression_.graph.query(X))[0]
+        X, local = self.axes_(X), self.regression_
+        width = min(4 * local.reach_ + 8, local.graph.n_neighbors)  # all that has a weight
+        near = local.graph.search.nearest(X, min(width + 8, len(local.features)))  # rounding mixes the last
+        return local._fit_at(X, *(part[:, :width] for part in near), local.reach_)[0]
 
 # %% ../nbs/04c_stacked_estimate.ipynb #467d6f44
 class CrossFitted(FeatureEstimate):

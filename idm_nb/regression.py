@@ -85,14 +85,20 @@ def of_inverse(inverse):
     return rest
 
 # %% ../nbs/04b_feature_estimates.ipynb #8f7560af
-def of_factor(U):
-    "The `rest` of `left_out` for `H = U U'` with `U` `(N, q)`."
+def of_root(U):
+    "The `rest` of `left_out` for `M = U U'` with `U` `(N, q)`; only its blocks are multiplied out."
     def rest(rows):
         if rows is None:
-            return 1 - np.einsum("ij,ij->i", U, U)
+            return np.einsum("ij,ij->i", U, U)
         part = U[rows]
-        return np.eye(rows.shape[1]) - part @ part.transpose(0, 2, 1)
+        return part @ part.transpose(0, 2, 1)
     return rest
+
+
+def of_factor(U):
+    "The `rest` of `left_out` for `H = U U'` with `U` `(N, q)`."
+    share = of_root(U)
+    return lambda rows: 1 - share(None) if rows is None else np.eye(rows.shape[1]) - share(rows)
 
 # %% ../nbs/04b_feature_estimates.ipynb #fc84fdc7
 N_FOLDS = 3  # two from MANY rows
@@ -354,7 +360,7 @@ def search_length_and_noise(points, target, groups=None):
             if groups is None:
                 residuals = alpha / (vectors**2 @ weight)[:, None]
             else:
-                residuals = left_out(alpha, of_inverse((vectors * weight) @ vectors.T), groups)
+                residuals = left_out(alpha, of_root(vectors * np.sqrt(weight)), groups)
             error = rms(residuals)
             if error < least:
                 least, best = error, (float(length), float(noise), alpha, residuals)
