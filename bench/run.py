@@ -2,7 +2,7 @@
 
     python bench/run.py [PART ...] [--rounds 5]
 
-Parts: limits map plain many pairs threads start demo stages; all by default. What was measured by an earlier run stays in
+Parts: limits map plain large many pairs threads start demo stages; all by default. What was measured by an earlier run stays in
 `results.json` until its part is measured again, so that the long parts can be run one by one. Times are processor times of
 one thread, medians over rounds in which the competitors take turns. On a busy machine only their ratios mean something.
 A package that is missing is skipped.
@@ -65,7 +65,7 @@ def map_beside_umap(rounds, sizes=(3000, 10000, 30000), largest=10000):
     found = {}
     for n in sizes:
         runners = {"map": run_map, **({"UMAP": run_umap} if n <= largest else {})}
-        found[n] = measure("annulus radius", n, rounds if n < 10000 else max(1, rounds // 2), runners)
+        found[n] = measure("annulus radius", n, rounds if n < 10000 else 1, runners)  # compiled by then
         code = "from idm_nb import *\n"
         code += f"X, y, _ = feature_example('annulus radius', {n}, random_state=0)\n"
         code += "IteratedDiffusionMap(random_state=0).fit(X, y); found = {}"
@@ -76,7 +76,7 @@ def map_beside_umap(rounds, sizes=(3000, 10000, 30000), largest=10000):
 # the plain map beside its peers
 
 
-def plain(rounds, sizes=(5000, 20000, 100000)):
+def plain(rounds, sizes=(5000, 20000)):
     "`DiffusionMap` of a torus with 64 neighbours and 20 pairs, beside its peers."
     from diffusion_map import PAIRS, PEERS, available, stages
     from idm_nb.manifolds import Torus
@@ -87,7 +87,7 @@ def plain(rounds, sizes=(5000, 20000, 100000)):
     for n in sizes:
         points = Torus().sample(n, random_state=0).points
         seconds, row = {name: [] for name in peers}, {name: {} for name in peers}
-        for _ in range(rounds if n < 100000 else 1):
+        for _ in range(rounds):
             for name, function in peers.items():
                 took, values = spent(function, points)
                 seconds[name].append(took)
@@ -97,6 +97,11 @@ def plain(rounds, sizes=(5000, 20000, 100000)):
             row[name]["seconds"] = median(seconds[name])
         found[n] = {"peers": row, "stages": stages(points)}
     return found
+
+
+def large(rounds):
+    "The same with 100000 points, one round."
+    return plain(1, sizes=(100000,))
 
 
 # scale
@@ -265,7 +270,7 @@ def stages(rounds, n=10000):
     return found
 
 
-PARTS = {"limits": limits, "map": map_beside_umap, "plain": plain, "many": many, "pairs": pairs, "threads": threads,
+PARTS = {"limits": limits, "map": map_beside_umap, "plain": plain, "large": large, "many": many, "pairs": pairs, "threads": threads,
          "start": start, "demo": demo, "stages": stages}  # fmt: skip
 
 
@@ -343,7 +348,7 @@ def flat(found):
     return table(list(found), [[number(value) for value in found.values()]])
 
 
-PAGES = {"limits": flat, "map": map_page, "plain": plain_page, "many": many_page, "pairs": flat,
+PAGES = {"limits": flat, "map": map_page, "plain": plain_page, "large": plain_page, "many": many_page, "pairs": flat,
          "threads": flat, "demo": flat, "stages": stages_page,
          "start": lambda found: table(["", *found["new process"]],
                                       [[key, *map(number, row.values())] for key, row in found.items()])}  # fmt: skip
