@@ -28,6 +28,7 @@ _PLACES = {
     "diffeomorphism": "DiffeomorphismMap",
     "explorer": "explore",
     "explorer_page": "save_explorer",
+    "many_rows": "in_parts",
 }
 _HOME = {name: module for module, names in _PLACES.items() for name in names.split()}
 __all__ = [*_HOME, "load"]

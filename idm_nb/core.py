@@ -5,11 +5,15 @@
 # %% auto #0
 __all__ = []
 
-# %% ../nbs/00a_house_rules.ipynb #2f411439
+# %% ../nbs/00a_house_rules.ipynb #b3f68f6a
+import sys
+from contextlib import contextmanager
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
+from threadpoolctl import threadpool_limits
 
 # %% ../nbs/00a_house_rules.ipynb #2611c79c
 LARGEST = 1e100  # sums of squares of such numbers, and their squares, are still finite
@@ -195,7 +199,7 @@ def is_auto(value):
     "Is a parameter left to the estimator?"
     return isinstance(value, str) and value == "auto"
 
-# %% ../nbs/00a_house_rules.ipynb #ad304c12
+# %% ../nbs/00a_house_rules.ipynb #21327c8f
 def chunks(n, bytes_per_row, budget=2**26):
     "Slices that cover `range(n)` with about `budget` bytes (64 MiB) a slice."
     size = max(1, int(budget // max(1, bytes_per_row)))
@@ -214,3 +218,16 @@ def progress(iterable, verbose, description, total=None):
     from tqdm.auto import tqdm
 
     return tqdm(iterable, desc=description, total=total, leave=False)
+
+
+def announce(verbose, text):
+    "A line on standard error if `verbose`: what is done next."
+    if verbose:
+        print(f"idm-nb: {text}", file=sys.stderr, flush=True)
+
+# %% ../nbs/00a_house_rules.ipynb #a300588e
+@contextmanager
+def one_thread():
+    "In this block, or in a function that it decorates, linear algebra takes one thread."
+    with threadpool_limits(1):
+        yield

@@ -93,7 +93,7 @@ def local_linear_fit(points, features, queries, neighbors, weights, *, values=No
     """
     m, n = points.shape[1], features.shape[1]
     fitted, derivatives = np.empty((len(queries), n)), np.empty((len(queries), n, m))
-    for piece in chunks(len(queries), 32 * neighbors.shape[1] * (m + n), budget=2**25):
+    for piece in chunks(len(queries), 32 * neighbors.shape[1] * (m + n), budget=2**22):
         known = None if values is None else values[piece]
         steps, changes, base, offset = _weighted_steps(
             points, features, queries[piece], neighbors[piece], weights[piece], known

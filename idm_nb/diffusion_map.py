@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .bandwidth import KernelSum
 from .core import check_choice, check_fit, check_new, check_number, check_seed, is_auto
-from .core import plain_table, require_finite
+from .core import one_thread, plain_table, require_finite
 from .diffusion import Diffusion, EuclideanMetric, FLOOR, diffusion_coordinates
+from .lazy import takes_lazy
 from .neighbors import NeighborGraph, TrainingRows, row_index, warn_if_apart
 from .storage import Storage
 
@@ -200,6 +201,7 @@ class SpectralMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, Ba
     eigenfunctions_ = property(lambda self: self.diffusion_.spectrum.functions)
     density_ = property(lambda self: self.diffusion_.spectrum.density)
 
+    @takes_lazy
     def transform(self, X):
         "Damped eigenfunctions `(n, n_components)` at the points `X`, at diffusion time `time`."
         return self.extend(X)[:, 1:] * np.exp(self.laplacian_eigenvalues_[1:] * self.time)
@@ -276,6 +278,7 @@ class DiffusionMap(SpectralMap):
         self.n_neighbors, self.metric, self.keep_self = n_neighbors, metric, keep_self
         self.dimension, self.time, self.random_state = dimension, time, random_state
 
+    @one_thread()
     def fit(self, X, y=None):
         "Compute the diffusion map of `X`: points `(N, m)`, distances or a kernel `(N, N)`."
         X = check_map_input(self, X)

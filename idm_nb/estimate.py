@@ -18,8 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .column_lengths import LengthRegression
 from .core import check_choice, check_features, check_fit, check_groups, check_new, chunks
-from .core import is_auto, progress
+from .core import is_auto, one_thread, progress
 from .derivative import LocalRegression
+from .lazy import takes_lazy
 from .neighbors import NeighborGraph, PrincipalAxes, Search
 from .regression import FeatureEstimate, KernelRegression, RidgeEstimate, fold_of_rows
 from .regression import gaussian
@@ -54,8 +55,10 @@ class LocalEstimate(FeatureEstimate):
         return self
 
     def predict(self, X):
-        X = self.axes_(X)
-        return self.regression_.predict(X, self.regression_.graph.query(X))[0]
+        X, local = self.axes_(X), self.regression_
+        width = min(4 * local.reach_ + 8, local.graph.n_neighbors)  # all that has a weight
+        near = local.graph.search.nearest(X, min(width + 8, len(local.features)))  # rounding mixes the last
+        return local._fit_at(X, *(part[:, :width] for part in near), local.reach_)[0]
 
 # %% ../nbs/04c_stacked_estimate.ipynb #467d6f44
 class CrossFitted(FeatureEstimate):
@@ -296,6 +299,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
     def __init__(self, candidates="auto", *, random_state=0, verbose=False):
         self.candidates, self.random_state, self.verbose = candidates, random_state, verbose
 
+    @one_thread()
     def fit(self, X, y, groups=None, weights=None):
         """Fit all candidates and mix them.
 
@@ -330,6 +334,8 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
         shares = [self.weights_[name] for name in self.candidates_]
         return combine(shares, [part.predict(X) for part in self.candidates_.values()])
 
+    @takes_lazy
+    @one_thread()
     def predict(self, X, return_std=False):
         "Predicted features `(q,)` or `(q, n)` as `y` was, with their standard errors if asked."
         check_is_fitted(self)

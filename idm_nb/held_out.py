@@ -57,9 +57,9 @@ class Placed:
     @classmethod
     def new(cls, model, X):
         "Other rows `X` `(q, m)`."
-        places, predicted = model.transform(X), model.predict(X)
-        errors = model.errors_(X, places)
-        return cls(X, places, predicted.reshape(len(X), -1), errors, model.assign(X), model.foreign(X))
+        X, predicted, branch = model._placed(X)
+        places = model._moved(X, predicted, branch)[-1]
+        return cls(X, places, predicted, model.errors_(X, places), branch, model.errors_.foreign(X))
 
 # %% ../nbs/20a_rows_kept_back.ipynb #c447333a
 def held_out_numbers(model, new, truth):

@@ -22,11 +22,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .branch_graph import BranchCode, Branches
-from .core import check_choice, check_features, check_fit, check_groups, check_new
-from .core import check_number, is_auto, sums_by
+from .core import announce, check_choice, check_features, check_fit, check_groups, check_new
+from .core import check_number, is_auto, one_thread, sums_by
 from .estimate import ErrorModel, FeatureRegressor, KINDS
 from .flow import BelowTheError, ClosedFlow, Flow, FlowTask
-from .neighbors import PrincipalAxes, Search, TrainingRows, distinct_rows, nearest
+from .lazy import takes_lazy
+from .neighbors import PrincipalAxes, Search, TrainingRows, distinct_rows, landmark_rows, nearest
 from .regression import rms
 from .storage import Storage
 from .verdict import Verdict, look_grouped
@@ -135,10 +136,12 @@ def fit_steps(model, X, features, groups, taus, n_steps):
     points = model.axes_(rows.X)
     odds = model.odds if model.verdict_.beats_chance else np.inf  # no feature, no branches
     options = dict(odds=odds, n_neighbors=model.n_neighbors)
+    announce(model.verbose, "branches of the level sets")
     model.branches_ = Branches(points, estimate.held_out_, **options)
     model.code_ = BranchCode(model.branches_)
     flow = ClosedFlow() if model.flow is None else clone_flow(model.flow)
     model.flow_ = flow.run(flow_task(model, taus, n_steps, seed))
+    announce(model.verbose, "standard errors")
     places = model.flow_.embeddings()[-1]
     model.errors_ = ErrorModel(rows.X, rows.features, estimate.residuals_, places, random_state=seed)
     model.search_ = Search(places)
@@ -177,11 +180,15 @@ class IteratedDiffusionMap(
     n_neighbors : int or "auto", default "auto"
         Neighbours of a row in the walk along level sets; "auto" is `2.47 log n` of a window, and half as many.
     n_components : int, default 64, principal axes of the data that are kept, at most
+    landmarks : int or (n,) int array, default None
+        The map is fitted on so many rows, drawn by k-means++, or on the rows with these numbers; the
+        others are placed as new rows are. None fits all.
     random_state : int or None, default None, draws folds, landmarks and trees
     verbose : bool, default False, show progress bars
 
     Attributes
     ----------
+    landmarks_ : (N,) int array, rows of `X` that were fitted; what follows is of them
     embedding_ : (N, k) array, coordinates of the training rows: feature, code of the branch and the
         principal axes, those that vary most first
     embeddings_ : list of arrays, the data and the coordinates after every step
@@ -216,12 +223,14 @@ class IteratedDiffusionMap(
     """
 
     def __init__(self, n_iterations="auto", *, tau=0.95, regressor="auto", flow=None, odds=20.0,
-                 placed_by="posterior", n_neighbors="auto", n_components=64, random_state=None,
-                 verbose=False):  # fmt: skip
+                 placed_by="posterior", n_neighbors="auto", n_components=64, landmarks=None,
+                 random_state=None, verbose=False):  # fmt: skip
         self.n_iterations, self.tau, self.regressor, self.flow = n_iterations, tau, regressor, flow
         self.odds, self.placed_by, self.n_neighbors = odds, placed_by, n_neighbors
-        self.n_components, self.random_state, self.verbose = n_components, random_state, verbose
+        self.n_components, self.landmarks = n_components, landmarks
+        self.random_state, self.verbose = random_state, verbose
 
+    @one_thread()
     def fit(self, X, y, groups=None):
         """Learn the geometry of the feature.
 
@@ -241,6 +250,9 @@ class IteratedDiffusionMap(
         features = check_features(y, len(X))
         groups = check_groups(groups, len(X))
         self._one_feature = np.asarray(y).ndim == 1
+        self.landmarks_ = rows = landmark_rows(X, self.landmarks, self.random_state)
+        if self.landmarks is not None:
+            X, features, groups = X[rows], features[rows], None if groups is None else groups[rows]
         fit_steps(self, X, features, groups, *checked_parameters(self, len(X)))
         self.residuals_ = features - self.estimate_.held_out_[self.training_.inverse]
         self.n_iterations_ = len(self.flow_.embeddings())
@@ -254,14 +266,18 @@ class IteratedDiffusionMap(
     embedding_ = property(lambda self: self.search_.points[self.training_.inverse])
     branch_ = property(lambda self: self.branches_.membership[self.training_.inverse])
 
+    @takes_lazy
     def transform(self, X):
         "Coordinates `(q, k)` of the rows `X` `(q, m)` in the learned geometry."
         return self.transform_all(X)[-1]
 
     def fit_transform(self, X, y, groups=None):
-        "`fit`, and the embedding of the training rows."
-        return self.fit(X, y, groups).embedding_
+        "`fit`, and the coordinates of the rows."
+        self.fit(X, y, groups)
+        return self.embedding_ if self.landmarks is None else self.transform(X)
 
+    @takes_lazy
+    @one_thread()
     def predict(self, X, return_std=False):
         """Predicted features of the rows `X`, `(q,)` or `(q, n)` as `y` was.
 
@@ -299,9 +315,15 @@ def embeddings_(self: IteratedDiffusionMap):
 
 
 @patch
+@one_thread()
 def transform_all(self: IteratedDiffusionMap, X):
     "Coordinates of the rows `X` `(q, m)` after every step, `X` first: a list as `embeddings_`."
-    X, values, branch = self._placed(X)
+    return self._moved(*self._placed(X))
+
+
+@patch
+def _moved(self: IteratedDiffusionMap, X, values, branch):
+    "Coordinates after every step of rows whose estimates and branches are known."
     moved = self.flow_.move(self.axes_(X), values, self.code_(branch, values))
     known = self.flow_.embeddings()
     return [X, *(self.training_.rows.recall(X, a, b) for a, b in zip(moved, known))]

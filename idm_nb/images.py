@@ -121,6 +121,26 @@ def rotated_digits(digit=3, *, n_angles=18, max_angle=60.0, random_state=0):
     X = np.clip(np.array(turned).reshape(len(turned), -1) / 16, 0, 1)
     return X, angle.ravel(), np.repeat(np.arange(len(originals)), n_angles)
 
+# %% ../nbs/06_image_example.ipynb #da667c30
+def turned_classes(digits=(3, 4, 7), n_angles=6, random_state=0):
+    """Handwritten digits of several classes, each original turned by several random angles.
+
+    Parameters
+    ----------
+    digits : sequence of int; n_angles : int, turned copies of each original; random_state : int or None
+
+    Returns
+    -------
+    X : (N, 64) array, pixels; angle : (N,) array, degrees between -60 and 60
+    groups : (N,) int array, the original of each row; digit : (N,) int array
+    """
+    rng = check_random_state(random_state)
+    parts = [rotated_digits(d, n_angles=n_angles, random_state=rng) for d in digits]
+    X, angle, groups = (list(part) for part in zip(*parts))
+    shift = np.cumsum([0, *(g.max() + 1 for g in groups)])
+    labels = np.repeat(digits, [len(g) for g in groups])
+    return np.vstack(X), np.concatenate(angle), np.concatenate([g + s for g, s in zip(groups, shift)]), labels
+
 # %% ../nbs/06_image_example.ipynb #206337ca
 def turned_objects(n_objects=5, n_angles=200, *, max_angle=60.0, light=0.25, size=16, random_state=0):
     """Pictures of several objects, each turned by many angles under changing light.

@@ -12,8 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
+from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import check_random_state
 
 from .core import check_choice, check_number, check_points, chunks, sums_by
 from .storage import Storage
@@ -391,3 +393,32 @@ def fix_signs(vectors):
     large = np.abs(vectors) > 0.5 * np.abs(vectors).max(axis=0)
     first = vectors[large.argmax(axis=0), np.arange(vectors.shape[1])]
     return vectors * np.where(first < 0, -1.0, 1.0)
+
+# %% ../nbs/00c_neighbors.ipynb #4e053f51
+POOL = 20  # rows for each landmark among which k-means++ draws
+
+
+def landmark_rows(X, landmarks, random_state=None):
+    """Numbers of the rows that stand for all.
+
+    Parameters
+    ----------
+    X : (N, m) array
+    landmarks : None, all rows; int, so many drawn by k-means++; or (n,) int array, the numbers
+    random_state : int or None
+
+    Returns
+    -------
+    (n,) int array, increasing
+    """
+    if landmarks is None:
+        return np.arange(len(X))
+    if np.ndim(landmarks) == 0:
+        count = check_number("landmarks", landmarks, 4, len(X), integer=True)
+        rng = check_random_state(random_state)
+        pool = rng.permutation(len(X))[: POOL * count]
+        return np.sort(pool[kmeans_plusplus(X[pool], count, n_local_trials=1, random_state=rng)[1]])
+    rows = np.asarray(landmarks)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or np.any((rows < 0) | (rows >= len(X))):
+        raise ValueError(f"landmarks must be a number, or numbers of rows from 0 to {len(X) - 1}")
+    return np.unique(rows)

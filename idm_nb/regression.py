@@ -60,32 +60,45 @@ def left_out(residuals, rest, groups=None):
     Parameters
     ----------
     residuals : (N, n) array, `(I - H) y`, or `M y` for a multiple `M` of `I - H`
-    rest : callable, from rows `(g,)` to the block `(I - H)_GG` (or `M_GG`), and None to the diagonal
+    rest : callable, from rows `(b, g)` to the blocks `(I - H)_GG` (or `M_GG`) of `b` groups of one
+        size, `(b, g, g)`, and None to the diagonal
     groups : (N,) int array, default None: every row for itself
     """
     found = residuals / np.maximum(rest(None), 1e-12)[:, None]  # a row that determines its own value
     if groups is not None:
-        order = np.argsort(groups, kind="stable")
-        for rows in np.split(order, np.cumsum(np.bincount(groups))[:-1]):
-            if len(rows) > 1:
+        sizes = np.bincount(groups)
+        members = np.split(np.argsort(groups, kind="stable"), np.cumsum(sizes)[:-1])
+        for size in np.unique(sizes[sizes > 1]):
+            alike = np.stack([rows for rows in members if len(rows) == size])
+            for piece in chunks(len(alike), 8 * size * len(groups)):
+                rows, own = alike[piece], np.arange(size)
                 block = rest(rows)
-                block[np.diag_indices(len(rows))] += 1e-12 * np.trace(block)
+                block[:, own, own] += 1e-12 * block.trace(axis1=1, axis2=2)[:, None]
                 found[rows] = np.linalg.solve(block, residuals[rows])
     return found
 
 # %% ../nbs/04b_feature_estimates.ipynb #413c3fda
 def of_inverse(inverse):
     "The `rest` of `left_out` for kernel regression, from `(K + lambda)^-1`."
-    return lambda rows: np.diag(inverse) if rows is None else inverse[np.ix_(rows, rows)].copy()
+    def rest(rows):
+        return np.diag(inverse) if rows is None else inverse[rows[:, :, None], rows[:, None, :]]
+    return rest
 
 # %% ../nbs/04b_feature_estimates.ipynb #8f7560af
-def of_factor(U):
-    "The `rest` of `left_out` for `H = U U'` with `U` `(N, q)`."
+def of_root(U):
+    "The `rest` of `left_out` for `M = U U'` with `U` `(N, q)`; only its blocks are multiplied out."
     def rest(rows):
         if rows is None:
-            return 1 - np.einsum("ij,ij->i", U, U)
-        return np.eye(len(rows)) - U[rows] @ U[rows].T
+            return np.einsum("ij,ij->i", U, U)
+        part = U[rows]
+        return part @ part.transpose(0, 2, 1)
     return rest
+
+
+def of_factor(U):
+    "The `rest` of `left_out` for `H = U U'` with `U` `(N, q)`."
+    share = of_root(U)
+    return lambda rows: 1 - share(None) if rows is None else np.eye(rows.shape[1]) - share(rows)
 
 # %% ../nbs/04b_feature_estimates.ipynb #fc84fdc7
 N_FOLDS = 3  # two from MANY rows
@@ -347,7 +360,7 @@ def search_length_and_noise(points, target, groups=None):
             if groups is None:
                 residuals = alpha / (vectors**2 @ weight)[:, None]
             else:
-                residuals = left_out(alpha, of_inverse((vectors * weight) @ vectors.T), groups)
+                residuals = left_out(alpha, of_root(vectors * np.sqrt(weight)), groups)
             error = rms(residuals)
             if error < least:
                 least, best = error, (float(length), float(noise), alpha, residuals)

@@ -14,7 +14,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils import check_random_state
 
 from .core import check_choice, check_features, check_groups, check_number, check_points
-from .core import check_seed, is_auto, sums_by
+from .core import check_seed, chunks, is_auto, one_thread, sums_by
 from .estimate import FeatureRegressor
 from .images import LearnedBasis
 from .regression import some_rows
@@ -100,13 +100,17 @@ def stand_ins(rows, groups, regressor, rng):
     return found
 
 
-def exchanged(X, j, values):
-    "A copy of rows (an array or a data frame) with column `j` exchanged."
-    X = X.copy()
-    if hasattr(X, "isetitem"):
-        X.isetitem(j, values)
-    else:
-        X[:, j] = values
+def exchanged(X, columns, stand):
+    "Copies of rows (an array or a data frame), one for each of some columns, with its stand-ins in it."
+    n, every = len(stand), np.tile(np.arange(len(stand)), len(columns))
+    X = X.iloc[every] if hasattr(X, "iloc") else X[every]
+    for k, j in enumerate(columns):
+        values = np.tile(stand[:, j], len(columns))
+        if hasattr(X, "isetitem"):
+            old = X.iloc[:, j].to_numpy(dtype=float)
+            X.isetitem(j, np.where(np.arange(len(X)) // n == k, values, old))
+        else:
+            X[k * n : (k + 1) * n, j] = stand[:, j]
     return X
 
 # %% ../nbs/06a_relevance.ipynb #79d5c909
@@ -149,9 +153,11 @@ class Exchange:
         target = known if y is None else y[chosen]
         missed = np.sum((target - known) ** 2, axis=1)
         stand, growth = stand_ins(rows, groups, regressor, rng), np.zeros(rows.shape)
-        for j in np.flatnonzero(np.ptp(rows, axis=0) > 0):
-            change = target - predict(exchanged(X, j, stand[:, j]))
-            growth[:, j] = np.sum(change**2, axis=1) - missed
+        varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
+        for piece in chunks(len(varying), 8 * rows.size):
+            columns = varying[piece]
+            change = predict(exchanged(X, columns, stand)).reshape(len(columns), *target.shape) - target
+            growth[:, columns] = (np.sum(change**2, axis=2) - missed).T
         label = np.arange(len(rows)) if groups is None else np.unique(groups, return_inverse=True)[1]
         spread = 2 * len(rows) * max(target.var(axis=0).sum(), 1e-300)
         self.parts = sums_by(label, growth) / spread
@@ -275,7 +281,8 @@ def feature_relevance(model, X, y=None, *, kind="local", n_functions="auto", gro
     """
     check_seed(random_state)
     rng = check_random_state(random_state)
-    return measured(model, X, y, kind, n_functions, groups, n_rows, regressor, rng).values
+    with one_thread():
+        return measured(model, X, y, kind, n_functions, groups, n_rows, regressor, rng).values
 
 # %% ../nbs/06a_relevance.ipynb #c94ab4b3
 def relevance_baseline(model, X, y=None, *, kind="local", n_functions="auto", groups=None, n_rows=500,
@@ -326,7 +333,8 @@ def relevance_baseline(model, X, y=None, *, kind="local", n_functions="auto", gr
         )
     check_seed(random_state)
     rng = check_random_state(random_state)
-    look = measured(model, X, y, kind, n_functions, groups, n_rows, regressor, rng)
+    with one_thread():
+        look = measured(model, X, y, kind, n_functions, groups, n_rows, regressor, rng)
     draws = look.draws(n_permutations, rng)
     threshold, p_values = step_down(look.values, draws, level)
     names = [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(len(p_values))])]

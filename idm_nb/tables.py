@@ -28,7 +28,7 @@ def is_number(value):
         return False
     return True
 
-# %% ../nbs/20_reading_tables.ipynb #0420b36f
+# %% ../nbs/20_reading_tables.ipynb #f6cb2d2a
 def real_numbers(table, name):
     "Column `name` of a `Table` as floats; an error names the first entry that is no number."
     kind = np.asarray(table.columns[name]).dtype.kind
@@ -44,11 +44,11 @@ def real_numbers(table, name):
         row, value = first_text(table.columns[name])
         shown = "is empty" if value in ("", None) else f"holds {str(value)!r}"
         raise ValueError(
-            f"{table.source}: column {name!r} {shown} at data row {row + 1}, which is not a "
+            f"{table.source}: column {name!r} {shown} at data row {row + 1 + table.before}, which is not a "
             f"number; correct it, or leave the column out with --ignore {name}"
         ) from None
 
-# %% ../nbs/20_reading_tables.ipynb #da8d59e9
+# %% ../nbs/20_reading_tables.ipynb #2af68d98
 class Table:
     """Columns of equal length with names.
 
@@ -56,6 +56,7 @@ class Table:
     ----------
     columns : dict from name to (N,) array
     source : str, default "table", the file, for messages
+    before : int, default 0, rows of the file before these, for messages
 
     Attributes
     ----------
@@ -69,8 +70,8 @@ class Table:
     ['x0', 'x1']
     """
 
-    def __init__(self, columns, source="table"):
-        self.columns, self.source = dict(columns), str(source)
+    def __init__(self, columns, source="table", before=0):
+        self.columns, self.source, self.before = dict(columns), str(source), before
         self.names = list(self.columns)
 
     def __len__(self):
@@ -95,14 +96,14 @@ class Table:
             row, column = bad[0]
             what = "is not finite" if not np.isfinite(values[row, column]) else f"exceeds {LARGEST:g}"
             raise ValueError(
-                f"{self.source}: column {names[column]!r} {what} at data row {row + 1} "
+                f"{self.source}: column {names[column]!r} {what} at data row {row + 1 + self.before} "
                 f"({len(bad)} such values in all); remove those rows or fill the gaps"
             )
         return values
 
-# %% ../nbs/20_reading_tables.ipynb #5f0ceb1c
-def read_csv(path):
-    "Table of a CSV file: comma, semicolon, tab or blanks; names in the first line are optional."
+# %% ../nbs/20_reading_tables.ipynb #981e0a25
+def csv_start(path):
+    "Names of the columns of a CSV file, the mark between cells, and lines before the first row."
     with open(path, newline="", encoding="utf-8-sig") as file:
         lines = [file.readline() for _ in range(20)]
     blank = next((k for k, line in enumerate(lines) if line.strip()), None)
@@ -119,7 +120,13 @@ def read_csv(path):
         raise ValueError(f"{path} has two columns named {sorted(doubled)[0]!r}")
     if named and len(head) == reader.line_num:
         raise ValueError(f"{path} holds column names but no rows")
-    values = csv_cells(path, delimiter=mark, skiprows=blank + reader.line_num * named)
+    return names, mark, blank + reader.line_num * named
+
+
+def read_csv(path):
+    "Table of a CSV file: comma, semicolon, tab or blanks; names in the first line are optional."
+    names, mark, skip = csv_start(path)
+    values = csv_cells(path, delimiter=mark, skiprows=skip)
     if values.shape[1] != len(names):
         raise ValueError(f"{path} has {len(names)} names but {values.shape[1]} columns")
     return Table(dict(zip(names, values.T)), path)
@@ -239,7 +246,7 @@ def read_table(path):
         raise ValueError(f"{path} holds no rows")
     return table
 
-# %% ../nbs/20_reading_tables.ipynb #adf072e8
+# %% ../nbs/20_reading_tables.ipynb #0f83e1e5
 def quoted(name):
     "A name as a cell of a CSV file."
     return '"' + name.replace('"', '""') + '"' if set(name) & set(',"\n\r') else name
@@ -251,9 +258,18 @@ def as_text(value):
     return " " + text if text[:1] in ("=", "+", "-", "@") and not is_number(text) else text
 
 
+def csv_lines(columns):
+    "Lines of a CSV file of the rows of a dict from name to column, numbers or text."
+    cell = lambda v: repr(float(v)) if isinstance(v, (float, np.floating)) else quoted(as_text(v))
+    return map(",".join, zip(*(map(cell, column) for column in columns.values())))
+
+
+def csv_names(columns):
+    "The first line of a CSV file."
+    return ",".join(quoted(as_text(name)) for name in columns)
+
+
 def write_csv(path, columns):
     "CSV file of a dict from name to column, numbers or text."
-    cell = lambda v: repr(float(v)) if isinstance(v, (float, np.floating)) else quoted(as_text(v))
-    rows = zip(*(map(cell, column) for column in columns.values()))
-    lines = [",".join(map(cell, columns)), *map(",".join, rows)]
+    lines = [csv_names(columns), *csv_lines(columns)]
     Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
