@@ -89,9 +89,13 @@ def server(request, tmp_path_factory):
 
 def kernel_is_ready(address):
     "Wait until the page is connected to a kernel that waits for work: the page shows it too early."
+    kernels = []
     for _ in range(240):
-        with urllib.request.urlopen(address, timeout=5) as answer:
-            kernels = json.load(answer)
+        try:
+            with urllib.request.urlopen(address, timeout=5) as answer:
+                kernels = json.load(answer)
+        except OSError:  # the server cannot say while a kernel is being started
+            pass
         if any(k["connections"] and k["execution_state"] == "idle" for k in kernels):
             return
         time.sleep(0.25)
