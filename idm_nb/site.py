@@ -193,6 +193,11 @@ def text_cell(text):
     return mk_cell(text, "markdown")
 
 
+def without_marks(source):
+    "Code without the marks that tell a formatter to leave a line as it is."
+    return re.sub(r"[ ]*# fmt: skip", "", source)
+
+
 def folded_source(cell):
     "A cell of Markdown with the source of an exported cell, folded; None if it defines no name."
     is_named = (ast.FunctionDef, ast.ClassDef)
@@ -200,7 +205,7 @@ def folded_source(cell):
     if not names:
         return None
     title = "Source of " + ", ".join(f"<code>{name}</code>" for name in names)
-    text = f"```python\n{cell.source.strip()}\n```"
+    text = f"```python\n{without_marks(cell.source).strip()}\n```"
     text = f"<details class=\"code-fold\">\n<summary>{title}</summary>\n\n{text}\n\n</details>"
     return text_cell(text)
 
@@ -217,12 +222,13 @@ def width_of(cell):
 def lead_picture(cell):
     "A copy of the cell of a figure that only shows the picture, with a link to its place."
     label, = re.findall(r"^#\| label: (\S+)$", cell.source, re.M)
-    alt, = re.findall(r"^#\| fig-alt: .*$", cell.source, re.M)
+    told = re.findall(r"^#\| fig-(?:cap|alt): .*$", cell.source, re.M)
+    told[0] = told[0].rstrip().removesuffix('"') + f' (@{label})"'
     copy = deepcopy(cell)
-    column = "#| column: page\n" if width_of(cell) > WIDEST else ""
-    copy.source = f"#| echo: false\n{column}{alt}\n0"
+    column = ["#| column: page"] if width_of(cell) > WIDEST else []
+    copy.source = "\n".join(["#| echo: false", *column, *told, "0"])
     copy.outputs = [o for o in cell.outputs if "image/png" in o.get("data", {})][:1]
-    return [copy, text_cell(f"What it comes to: @{label}.")]
+    return copy
 
 # %% ../nbs/24_this_site.ipynb #e7114c35
 class SitePage:
@@ -257,8 +263,10 @@ class SitePage:
     def __call__(self, cell):
         if cell.cell_type != "code":
             cell.source = relinked(cell.source, self.entries)
-        elif name := folded_as(cell):
-            cell.source = f"#| code-fold: true\n#| code-summary: \"{name}\"\n" + cell.source
+        else:
+            name, cell.source = folded_as(cell), without_marks(cell.source)
+            if name:
+                cell.source = f"#| code-fold: true\n#| code-summary: \"{name}\"\n" + cell.source
         if width_of(cell) > WIDEST:
             cell.source = "#| column: page\n" + cell.source
         for output in cell.get("outputs", []):
@@ -272,4 +280,4 @@ class SitePage:
         if self.lead is not None:
             cells = self.nb.cells
             opening = next(k for k, c in enumerate(cells[2:], 2) if c.cell_type == "markdown")
-            self.nb.cells[opening + 1 : opening + 1] = lead_picture(self.lead)
+            cells.insert(opening + 1, lead_picture(self.lead))

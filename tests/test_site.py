@@ -114,6 +114,51 @@ def test_every_figure_keeps_caption_and_description(pages):
     assert number > 70
 
 
+def test_chapters_open_with_a_question_and_what_one_can_do_after_it(pages):
+    for path in NOTEBOOKS:
+        if path.name < "3":  # the chapters; what comes after them are appendices and short pages
+            told = source(cells(path)[1])
+            assert re.fullmatch(r"[^?\n]+\? After this chapter you [^\n]+\.", told), path.name
+            texts = [source(cell) for cell in pages[path.name] if cell["cell_type"] == "markdown"]
+            assert texts[1] == told, path.name
+
+
+def test_pictures_come_early_and_fit(pages):
+    from idm_nb.site import WIDEST, width_of
+
+    leads = [path.name for path in NOTEBOOKS if "#| lead\n" in "".join(map(source, cells(path)))]
+    assert len(leads) > 15
+    for name in leads:
+        place = [k for k, cell in enumerate(pages[name]) if width_of(cell)]
+        assert place[0] == 3, name  # after front matter, summary and opening
+        label, = re.findall(r"\(@(fig-\S+)\)\"$", source(pages[name][3]), flags=re.M)
+        assert any(f"#| label: {label}\n" in source(pages[name][k]) for k in place[1:]), name
+    for name, page in pages.items():
+        for cell in page:
+            assert ("#| column: page" in source(cell)) == (width_of(cell) > WIDEST), f"{name}: {source(cell)[:80]}"
+
+
+def test_source_of_the_package_is_shown_folded(pages):
+    import ast
+
+    for path in NOTEBOOKS:
+        names = [node.name for cell in cells(path) if re.search(r"^#\| exporti?$", source(cell), flags=re.M)
+                 for node in ast.parse(source(cell)).body if hasattr(node, "name")]  # fmt: skip
+        text = markdown(pages[path.name])
+        shown = re.findall(r"<summary>Source of (.+)</summary>", text)
+        assert re.findall(r"<code>(\w+)</code>", " ".join(shown)) == names, path.name
+        assert text.count("<details") == text.count("</details>") >= len(shown)
+
+
+def test_gallery_and_start_run_and_half_of_the_gallery_is_measured():
+    gallery = sorted((ROOT / "nbs").glob("6?_*.ipynb"))
+    measured = [path for path in gallery if "> Measured:" in source(cells(path)[0])]
+    assert len(gallery) >= 10 and 2 * len(measured) >= len(gallery)
+    for path in [*gallery, *(ROOT / "nbs").glob("4?_*.ipynb")]:
+        code = "\n".join(source(cell) for cell in cells(path) if cell["cell_type"] == "code")
+        assert not re.search(r"^#\|\s*(slow|notest|eval)", code, flags=re.M), path.name  # the tests run all of it
+
+
 def test_references_and_links_lead_somewhere(pages):
     labels, anchors = set(), {}
     for name, page in pages.items():
