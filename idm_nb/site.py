@@ -225,6 +225,7 @@ def lead_picture(cell):
     told = re.findall(r"^#\| fig-(?:cap|alt): .*$", cell.source, re.M)
     told[0] = told[0].rstrip().removesuffix('"') + f' (@{label})"'
     copy = deepcopy(cell)
+    copy.id = "lead"
     column = ["#| column: page"] if width_of(cell) > WIDEST else []
     copy.source = "\n".join(["#| echo: false", *column, *told, "0"])
     copy.outputs = [o for o in cell.outputs if "image/png" in o.get("data", {})][:1]
