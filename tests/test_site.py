@@ -4,6 +4,7 @@ nbdev runs the import cells and the exported cells of all notebooks. It must man
 what it writes must hold all that the notebooks hold.
 """
 
+import inspect
 import json
 import os
 import re
@@ -185,12 +186,18 @@ def test_references_and_links_lead_somewhere(pages):
 
 
 def test_front_page_gallery_and_list_for_programs_lead_somewhere(pages):
+    from idm_nb import IteratedDiffusionMap
+
     addresses = {front(page)["output-file"] for page in pages.values()} | {"gallery.html"}
     for name in ("index.qmd", "gallery.qmd"):
         targets = re.findall(r"\]\(([^)\s]+)\)", (ROOT / "nbs" / name).read_text())
         assert targets and all((ROOT / "nbs" / target.partition("#")[0]).exists() for target in targets), name
     targets = re.findall(r"\]\((\S+)\)", (ROOT / "nbs" / "llms.txt").read_text())
     assert targets and set(targets) <= addresses
+    call = re.search(r"`IteratedDiffusionMap\((.*?)\)`", (ROOT / "nbs" / "llms.txt").read_text())[1]
+    for name, parameter in inspect.signature(IteratedDiffusionMap).parameters.items():
+        written = f"{name}={parameter.default!r}".replace("'", '"')
+        assert written in call.split(", ") or name == "verbose", written
     near = (ROOT / "nbs" / "index.qmd").read_text()  # one click from the front page
     for page in ("50_reference.ipynb#IteratedDiffusionMap", "41_your_own_table.ipynb", "43_when_not_to_use_it.ipynb"):
         assert f"]({page})" in near, page
