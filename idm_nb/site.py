@@ -5,9 +5,13 @@
 # %% auto #0
 __all__ = ['reference', 'SitePage']
 
-# %% ../nbs/24_this_site.ipynb #5b099404
+# %% ../nbs/24_this_site.ipynb #85266e68
+import ast
 import inspect
 import re
+import struct
+from base64 import b64decode
+from copy import deepcopy
 from importlib import import_module
 
 # %% ../nbs/24_this_site.ipynb #c416f99c
@@ -163,15 +167,71 @@ def relinked(text, entries):
         return f"[{match[1]}]({entry})" if entry else match[1]
     return re.sub(rf"\[(`[^`]+`)\]\({SITE}([^)]+)\)", link, text).replace(SITE, "")
 
-# %% ../nbs/24_this_site.ipynb #9864e6ef
-def is_folded(cell):
-    "Whether a cell of code only imports, or draws a figure."
-    lines = [line for line in cell.source.split("\n") if line.strip()]
-    imports = re.fullmatch(r"(?:\s*(?:#.*|(?:from|import) [^(\n]*|from [^(]*\([^)]*\))\s*)+", cell.source)
-    shown = "#| code-fold" not in cell.source and "#| echo" not in cell.source
-    return bool(lines and shown and (imports or re.search(r"^#\| label: fig-", cell.source, re.M)))
+# %% ../nbs/24_this_site.ipynb #92f89d8e
+def code_lines(source):
+    "Lines of a cell that are neither empty nor an option."
+    return [line for line in source.split("\n") if line.strip() and not line.startswith("#|")]
 
-# %% ../nbs/24_this_site.ipynb #61bc0eb1
+
+def folded_as(cell):
+    "What the code of a cell is called where it is folded; None if it stays open."
+    lines = code_lines(cell.source)
+    if not lines or "#| code-fold" in cell.source or "#| echo" in cell.source:
+        return None
+    if re.fullmatch(r"(?:\s*(?:#.*|(?:from|import) [^(\n]*|from [^(]*\([^)]*\))\s*)+", cell.source):
+        return "Imports"
+    if re.search(r"^#\| label: fig-", cell.source, re.M):
+        return "Code of the figure"
+    if not cell.get("outputs") and "assert" not in cell.source and len(lines) > 5:
+        return "Preparation"
+    return "Code" if len(lines) > 15 else None
+
+
+def text_cell(text):
+    from execnb.nbio import mk_cell  # nbdev, which runs this, brings it
+
+    return mk_cell(text, "markdown")
+
+
+def without_marks(source):
+    "Code without the marks that tell a formatter to leave a line as it is."
+    return re.sub(r"[ ]*# fmt: skip", "", source)
+
+
+def folded_source(cell):
+    "A cell of Markdown with the source of an exported cell, folded; None if it defines no name."
+    is_named = (ast.FunctionDef, ast.ClassDef)
+    names = [node.name for node in ast.parse(cell.source).body if isinstance(node, is_named)]
+    if not names:
+        return None
+    title = "Source of " + ", ".join(f"<code>{name}</code>" for name in names)
+    text = f"```python\n{without_marks(cell.source).strip()}\n```"
+    text = f"<details class=\"code-fold\">\n<summary>{title}</summary>\n\n{text}\n\n</details>"
+    return text_cell(text)
+
+# %% ../nbs/24_this_site.ipynb #027447c3
+WIDEST = 750  # pixels of a column of text, at 100 dots an inch
+
+
+def width_of(cell):
+    "Width in pixels of the widest picture among the outputs of a cell; 0 without one."
+    found = ["".join(o.get("data", {}).get("image/png", "")) for o in cell.get("outputs", [])]
+    return max((struct.unpack(">I", b64decode(png[:32])[16:20])[0] for png in found if png), default=0)
+
+
+def lead_picture(cell):
+    "A copy of the cell of a figure that only shows the picture, with a link to its place."
+    label, = re.findall(r"^#\| label: (\S+)$", cell.source, re.M)
+    told = re.findall(r"^#\| fig-(?:cap|alt): .*$", cell.source, re.M)
+    told[0] = told[0].rstrip().removesuffix('"') + f' (@{label})"'
+    copy = deepcopy(cell)
+    copy.id = "lead"
+    column = ["#| column: page"] if width_of(cell) > WIDEST else []
+    copy.source = "\n".join(["#| echo: false", *column, *told, "0"])
+    copy.outputs = [o for o in cell.outputs if "image/png" in o.get("data", {})][:1]
+    return copy
+
+# %% ../nbs/24_this_site.ipynb #e7114c35
 class SitePage:
     """What is done to a chapter after nbdev's own processing: `procs` in `settings.ini` names it.
 
@@ -181,7 +241,16 @@ class SitePage:
     """
 
     def __init__(self, nb):
-        self.nb, self.entries = nb, entries_of_book()
+        self.nb, self.entries, self.lead = nb, entries_of_book(), None
+        cells = []
+        for cell in nb.cells:
+            cells.append(cell)
+            hidden = {"export", "exporti"} & (getattr(cell, "directives_", None) or {}).keys()
+            if hidden and (source := folded_source(cell)):
+                cells.append(source)
+        for k, cell in enumerate(cells):
+            cell.idx_ = k
+        nb.cells = cells
 
     def begin(self):
         "Put the summary under the title: the second cell is a comment of nbdev."
@@ -189,13 +258,27 @@ class SitePage:
         if summary:
             self.nb.cells[1].source += f"\n\n::: {{.summary}}\n{summary}\n:::"
 
+    def _lead_(self, cell):
+        self.lead = cell
+
     def __call__(self, cell):
         if cell.cell_type != "code":
             cell.source = relinked(cell.source, self.entries)
-        elif is_folded(cell):
-            cell.source = "#| code-fold: true\n" + cell.source
+        else:
+            name, cell.source = folded_as(cell), without_marks(cell.source)
+            if name:
+                cell.source = f"#| code-fold: true\n#| code-summary: \"{name}\"\n" + cell.source
+        if width_of(cell) > WIDEST:
+            cell.source = "#| column: page\n" + cell.source
         for output in cell.get("outputs", []):
             text = "".join(output.get("data", {}).get("text/markdown", ""))
             if text:
                 clean = cleaned_entry(text) if "show_doc(" in cell.source else text
                 output["data"]["text/markdown"] = relinked(clean, self.entries).splitlines(True)
+
+    def end(self):
+        "Put the picture of the chapter under its opening, the first text after the summary."
+        if self.lead is not None:
+            cells = self.nb.cells
+            opening = next(k for k, c in enumerate(cells[2:], 2) if c.cell_type == "markdown")
+            cells.insert(opening + 1, lead_picture(self.lead))

@@ -84,14 +84,21 @@ def server(request, tmp_path_factory):
         )
     finally:
         process.terminate()
-        process.wait(20)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:  # on a busy machine
+            process.kill()
 
 
 def kernel_is_ready(address):
     "Wait until the page is connected to a kernel that waits for work: the page shows it too early."
+    kernels = []
     for _ in range(240):
-        with urllib.request.urlopen(address, timeout=5) as answer:
-            kernels = json.load(answer)
+        try:
+            with urllib.request.urlopen(address, timeout=5) as answer:
+                kernels = json.load(answer)
+        except OSError:  # the server cannot say while a kernel is being started
+            pass
         if any(k["connections"] and k["execution_state"] == "idle" for k in kernels):
             return
         time.sleep(0.25)
@@ -115,7 +122,7 @@ def run_cell(page, cell):
 def status(page):
     found = page.locator(".widget-html-content", has_text="Iteration")
     try:
-        found.first.wait_for(timeout=90_000)
+        found.first.wait_for(timeout=180_000)
     except playwright.TimeoutError:
         screenshot(page, "no-explorer")
         raise
@@ -142,7 +149,7 @@ def test_explorer_in_jupyter(chromium, server, canvas):
     page = chromium.new_page(viewport=dict(width=1400, height=1000))
     page.goto(address(canvas))
     cell = page.locator(".jp-CodeCell .cm-content").first
-    cell.wait_for(timeout=60_000)
+    cell.wait_for(timeout=120_000)
     kernel_is_ready(server[2])
     errors = []  # from here on: Notebook 7 has one of its own while it starts
     page.on("pageerror", lambda error: errors.append(str(error)))

@@ -4,6 +4,7 @@ nbdev runs the import cells and the exported cells of all notebooks. It must man
 what it writes must hold all that the notebooks hold.
 """
 
+import inspect
 import json
 import os
 import re
@@ -114,6 +115,52 @@ def test_every_figure_keeps_caption_and_description(pages):
     assert number > 70
 
 
+def test_chapters_open_with_a_question_and_what_one_can_do_after_it(pages):
+    for path in NOTEBOOKS:
+        if path.name < "3":  # the chapters; what comes after them are appendices and short pages
+            told = source(cells(path)[1])
+            assert re.fullmatch(r"[^?\n]+\? After this chapter you [^\n]+\.", told), path.name
+            texts = [source(cell) for cell in pages[path.name] if cell["cell_type"] == "markdown"]
+            assert texts[1] == told, path.name
+
+
+def test_pictures_come_early_and_fit(pages):
+    from idm_nb.site import WIDEST, width_of
+
+    leads = [path.name for path in NOTEBOOKS if "#| lead\n" in "".join(map(source, cells(path)))]
+    assert len(leads) > 15
+    for name in leads:
+        place = [k for k, cell in enumerate(pages[name]) if width_of(cell)]
+        assert place[0] == 3, name  # after front matter, summary and opening
+        label, = re.findall(r"\(@(fig-\S+)\)\"$", source(pages[name][3]), flags=re.M)
+        assert any(f"#| label: {label}\n" in source(pages[name][k]) for k in place[1:]), name
+    for name, page in pages.items():
+        for cell in page:
+            wide = bool(re.search(r"^#\| column: page$", source(cell), flags=re.M)) and cell["cell_type"] == "code"
+            assert wide == (width_of(cell) > WIDEST), f"{name}: {source(cell)[:80]}"
+
+
+def test_source_of_the_package_is_shown_folded(pages):
+    import ast
+
+    for path in NOTEBOOKS:
+        names = [node.name for cell in cells(path) if re.search(r"^#\| exporti?$", source(cell), flags=re.M)
+                 for node in ast.parse(source(cell)).body if hasattr(node, "name")]  # fmt: skip
+        text = markdown(pages[path.name])
+        shown = re.findall(r"<summary>Source of (.+)</summary>", text)
+        assert re.findall(r"<code>(\w+)</code>", " ".join(shown)) == names, path.name
+        assert text.count("<details") == text.count("</details>") >= len(shown)
+
+
+def test_gallery_and_start_run_and_half_of_the_gallery_is_measured():
+    gallery = sorted((ROOT / "nbs").glob("6?_*.ipynb"))
+    measured = [path for path in gallery if "> Measured:" in source(cells(path)[0])]
+    assert len(gallery) >= 10 and 2 * len(measured) >= len(gallery)
+    for path in [*gallery, *(ROOT / "nbs").glob("4?_*.ipynb")]:
+        code = "\n".join(source(cell) for cell in cells(path) if cell["cell_type"] == "code")
+        assert not re.search(r"^#\|\s*(slow|notest|eval)", code, flags=re.M), path.name  # the tests run all of it
+
+
 def test_references_and_links_lead_somewhere(pages):
     labels, anchors = set(), {}
     for name, page in pages.items():
@@ -139,12 +186,18 @@ def test_references_and_links_lead_somewhere(pages):
 
 
 def test_front_page_gallery_and_list_for_programs_lead_somewhere(pages):
+    from idm_nb import IteratedDiffusionMap
+
     addresses = {front(page)["output-file"] for page in pages.values()} | {"gallery.html"}
     for name in ("index.qmd", "gallery.qmd"):
         targets = re.findall(r"\]\(([^)\s]+)\)", (ROOT / "nbs" / name).read_text())
         assert targets and all((ROOT / "nbs" / target.partition("#")[0]).exists() for target in targets), name
     targets = re.findall(r"\]\((\S+)\)", (ROOT / "nbs" / "llms.txt").read_text())
     assert targets and set(targets) <= addresses
+    call = re.search(r"`IteratedDiffusionMap\((.*?)\)`", (ROOT / "nbs" / "llms.txt").read_text())[1]
+    for name, parameter in inspect.signature(IteratedDiffusionMap).parameters.items():
+        written = f"{name}={parameter.default!r}".replace("'", '"')
+        assert written in call.split(", ") or name == "verbose", written
     near = (ROOT / "nbs" / "index.qmd").read_text()  # one click from the front page
     for page in ("50_reference.ipynb#IteratedDiffusionMap", "41_your_own_table.ipynb", "43_when_not_to_use_it.ipynb"):
         assert f"]({page})" in near, page
