@@ -122,8 +122,9 @@ def test_conformal_map_is_invariant_under_moebius_maps(keep_self):
     images = [CLOUD.points, step / np.sum(step**2, axis=1, keepdims=True), 40 * CLOUD.points[:, ::-1] - 7]
     models = [ConformalMap(**options).fit(X) for X in images]
     for other in models[1:]:
-        # exact but for the pilot density, whose nearest neighbours are those of the image
+        # as below
         assert linear_residual(other.eigenfunctions_[:, 1:], models[0].eigenfunctions_[:, 1:]) < 0.03
+        # exact but for the pilot density, whose nearest neighbours are those of the image
         assert np.allclose(other.laplacian_eigenvalues_, models[0].laplacian_eigenvalues_, rtol=0.03, atol=1e-8)
 
 
