@@ -71,6 +71,7 @@ def test_alike(ring, tmp_path):
     own = (part[row - 1] == "train") & (rank == 1)
     assert np.array_equal(seen[own], row[own])  # a training row is most like itself
     assert np.allclose(table.numbers(["radius"])[:, 0], Y[seen - 1, 0])
+    # near in the map is near in the feature, whose range is 2
     assert np.abs(Y[seen - 1] - Y[row - 1]).max() < 0.1
 
 

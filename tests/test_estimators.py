@@ -109,8 +109,10 @@ def test_rotation_shift_scale_and_order_do_not_matter(ring):
     base = recall(IteratedDiffusionMap(random_state=0).fit(X, y), y, new)
     c, s = np.cos(0.7), np.sin(0.7)
     turn = lambda points: 40 * (points @ np.array([[c, s], [-s, c]])) - 1000
+    # tenths of a neighbour: the draws of rows for the tuning differ
     assert abs(recall(IteratedDiffusionMap(random_state=0).fit(turn(X), 40 * y), y, turn(new)) - base) < 0.01
     order = np.random.default_rng(0).permutation(len(X))
+    # tenths of a neighbour: the draws of rows for the tuning differ
     assert abs(recall(IteratedDiffusionMap(random_state=0).fit(X[order], y[order]), y[order], new) - base) < 0.01
 
 

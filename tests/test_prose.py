@@ -76,6 +76,19 @@ def tolerances(test):
     return [number for number in numbers if isinstance(number, float)]
 
 
+def deviations(test):
+    "Bounds of differences in an expression: the literals of `abs(... - ...) < bound`, with whatever is done to the left side."
+    found = []
+    for node in (node for node in ast.walk(test) if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Lt)):
+        calls = (call for call in ast.walk(node.left) if isinstance(call, ast.Call) and call.args)
+        names = {getattr(call.func, "id", getattr(call.func, "attr", "")): call.args[0] for call in calls}
+        difference = isinstance(names.get("abs"), ast.BinOp) and isinstance(names["abs"].op, ast.Sub)
+        bound = node.comparators[0]
+        if difference and isinstance(bound, ast.Constant) and isinstance(bound.value, float):
+            found.append(bound.value)
+    return found
+
+
 def without_a_reason(source):
     "Assertions with a tolerance above rounding and no comment on their lines or on the one before."
     source = re.sub(r"(?m)^[%!].*$", "pass", source)
@@ -85,7 +98,7 @@ def without_a_reason(source):
         ast.unparse(node)
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Assert)
-        and max(tolerances(node.test), default=0) > ROUNDING
+        and max(tolerances(node.test) + deviations(node.test), default=0) > ROUNDING
         and not said & set(range(node.lineno - 1, node.end_lineno + 1))
     ]
 
@@ -101,5 +114,6 @@ def test_tolerances_have_a_reason(path):
 
 def test_a_tolerance_without_a_reason_is_found():
     assert without_a_reason("assert np.allclose(a, b, rtol=0.1)") and without_a_reason("assert a == approx(b, rel=1e-3)")
+    assert without_a_reason("assert np.abs(a / b - 1).max() < 0.1") and not without_a_reason("assert error < 0.1")
     assert not without_a_reason("# two digits are printed\nassert np.allclose(a, b, rtol=0.1)")
     assert not without_a_reason("assert np.allclose(a, b, atol=1e-9)")
