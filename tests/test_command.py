@@ -38,6 +38,7 @@ def test_fit_and_transform(ring, tmp_path, capsys):
     columns = ["row", "part", "radius", "predicted radius", "standard error of radius", "branch", "foreign"]
     assert predictions.names == columns and len(predictions) == 500
     truth, guess, error = predictions.numbers(columns[2:5]).T
+    # standard errors are calibrated on the rows of training, and a few rows have most of the squared error
     assert np.sqrt(np.mean((guess - truth) ** 2)) == pytest.approx(np.sqrt(np.mean(error**2)), rel=0.5)
     page, printed = (out / "report.html").read_text(), capsys.readouterr().out
     assert page.count("data:image/png") == 5 and "://" not in page
@@ -70,6 +71,7 @@ def test_alike(ring, tmp_path):
     own = (part[row - 1] == "train") & (rank == 1)
     assert np.array_equal(seen[own], row[own])  # a training row is most like itself
     assert np.allclose(table.numbers(["radius"])[:, 0], Y[seen - 1, 0])
+    # near in the map is near in the feature, whose range is 2
     assert np.abs(Y[seen - 1] - Y[row - 1]).max() < 0.1
 
 

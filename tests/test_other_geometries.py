@@ -122,8 +122,9 @@ def test_conformal_map_is_invariant_under_moebius_maps(keep_self):
     images = [CLOUD.points, step / np.sum(step**2, axis=1, keepdims=True), 40 * CLOUD.points[:, ::-1] - 7]
     models = [ConformalMap(**options).fit(X) for X in images]
     for other in models[1:]:
-        # exact but for the pilot density, whose nearest neighbours are those of the image
+        # as below
         assert linear_residual(other.eigenfunctions_[:, 1:], models[0].eigenfunctions_[:, 1:]) < 0.03
+        # exact but for the pilot density, whose nearest neighbours are those of the image
         assert np.allclose(other.laplacian_eigenvalues_, models[0].laplacian_eigenvalues_, rtol=0.03, atol=1e-8)
 
 
@@ -137,6 +138,7 @@ def test_prediction_has_the_shape_of_y_and_score_is_r2():
     X, y = np.c_[np.cos(angle), np.sin(angle), 0.2 * np.sin(3 * angle)], np.c_[np.cos(angle), 2 * np.sin(angle)]
     model = DiffeomorphismMap(10, random_state=0).fit(X[::2], y[::2])
     assert model.predict(X[1::2]).shape == (200, 2) and model.score(X[1::2], y[1::2]) > 0.999
+    # the extension at a few hundred points; the range is 2
     assert np.abs(model.inverse_predict(y[1::2]) - X[1::2]).max() < 0.05
     line = DiffeomorphismMap(10, random_state=0).fit(angle[::2, None], angle[::2] ** 2)
     assert line.predict(angle[1::2, None]).shape == (200,)

@@ -1,8 +1,10 @@
 """A number in prose that claims a result is computed in a cell of the same notebook."""
 
 import ast
+import io
 import json
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -61,3 +63,57 @@ def test_no_assertion_takes_the_best_of_several_steps(path):
                     slices = isinstance(call.args[0], ast.Subscript) and isinstance(call.args[0].slice, ast.Slice)
                     later = slices and ast.unparse(call.args[0].slice) == "1:"
                     assert not later, f"{path.name}: {ast.unparse(test)}"
+
+
+ROUNDING = 1e-6  # what double precision leaves after an eigensolver; a looser tolerance says why
+
+
+def tolerances(test):
+    "Literal values of the tolerances that an expression names."
+    names = ("rtol", "atol", "rel", "abs")
+    given = [k.value for node in ast.walk(test) if isinstance(node, ast.Call) for k in node.keywords if k.arg in names]
+    numbers = (node.value for part in given for node in ast.walk(part) if isinstance(node, ast.Constant))
+    return [number for number in numbers if isinstance(number, float)]
+
+
+def deviations(test):
+    "Bounds of differences in an expression: the literals of `abs(... - ...) < bound`, with whatever is done to the left side."
+    found = []
+    for node in (node for node in ast.walk(test) if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Lt)):
+        calls = (call for call in ast.walk(node.left) if isinstance(call, ast.Call) and call.args)
+        names = {getattr(call.func, "id", getattr(call.func, "attr", "")): call.args[0] for call in calls}
+        difference = isinstance(names.get("abs"), ast.BinOp) and isinstance(names["abs"].op, ast.Sub)
+        bound = node.comparators[0]
+        if difference and isinstance(bound, ast.Constant) and isinstance(bound.value, float):
+            found.append(bound.value)
+    return found
+
+
+def without_a_reason(source):
+    "Assertions with a tolerance above rounding and no comment on their lines or on the one before."
+    source = re.sub(r"(?m)^[%!].*$", "pass", source)
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    said = {token.start[0] for token in tokens if token.type == tokenize.COMMENT and not token.string.startswith("#|")}
+    return [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Assert)
+        and max(tolerances(node.test) + deviations(node.test), default=0) > ROUNDING
+        and not said & set(range(node.lineno - 1, node.end_lineno + 1))
+    ]
+
+
+@pytest.mark.parametrize("path", [*NOTEBOOKS, *Path(__file__).parent.glob("test_*.py")], ids=lambda path: path.stem)
+def test_tolerances_have_a_reason(path):
+    if path.suffix == ".py":
+        sources = [path.read_text(encoding="utf-8")]
+    else:
+        sources = [source for source, _ in cells(path, "code")]
+    assert not [found for source in sources for found in without_a_reason(source)]
+
+
+def test_a_tolerance_without_a_reason_is_found():
+    assert without_a_reason("assert np.allclose(a, b, rtol=0.1)") and without_a_reason("assert a == approx(b, rel=1e-3)")
+    assert without_a_reason("assert np.abs(a / b - 1).max() < 0.1") and not without_a_reason("assert error < 0.1")
+    assert not without_a_reason("# two digits are printed\nassert np.allclose(a, b, rtol=0.1)")
+    assert not without_a_reason("assert np.allclose(a, b, atol=1e-9)")
