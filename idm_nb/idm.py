@@ -151,7 +151,7 @@ def clone_flow(flow):
     "A flow with the parameters of another, not yet run."
     return type(flow)(**flow.parameters())
 
-# %% ../nbs/05_the_estimator.ipynb #7cee0a04
+# %% ../nbs/05_the_estimator.ipynb #c32a686c
 class IteratedDiffusionMap(
     ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, TransformerMixin, Storage,
     BaseEstimator,
@@ -276,19 +276,21 @@ class IteratedDiffusionMap(
         self.fit(X, y, groups)
         return self.embedding_ if self.landmarks is None else self.transform(X)
 
-    @takes_lazy
-    @one_thread()
-    def predict(self, X, return_std=False):
-        """Predicted features of the rows `X`, `(q,)` or `(q, n)` as `y` was.
+# %% ../nbs/05_the_estimator.ipynb #0d59e283
+@patch
+@takes_lazy
+@one_thread()
+def predict(self: IteratedDiffusionMap, X, return_std=False):
+    """Predicted features of the rows `X`, `(q,)` or `(q, n)` as `y` was.
 
-        With `return_std=True` also their standard errors, of the same shape. A training row gets
-        what it would get as a new one.
-        """
-        values = self._estimated(X)[1]
-        if not return_std:
-            return values[:, 0] if self._one_feature else values
-        errors = self.errors_(check_new(self, X), self.transform(X))
-        return (values[:, 0], errors[:, 0]) if self._one_feature else (values, errors)
+    With `return_std=True` also their standard errors, of the same shape. A training row gets
+    what it would get as a new one.
+    """
+    values = self._estimated(X)[1]
+    if not return_std:
+        return values[:, 0] if self._one_feature else values
+    errors = self.errors_(check_new(self, X), self.transform(X))
+    return (values[:, 0], errors[:, 0]) if self._one_feature else (values, errors)
 
 # %% ../nbs/05_the_estimator.ipynb #12f9b9aa
 @patch
