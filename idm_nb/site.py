@@ -10,6 +10,7 @@ import ast
 import inspect
 import re
 import struct
+import textwrap
 from base64 import b64decode
 from copy import deepcopy
 from importlib import import_module
@@ -211,6 +212,15 @@ def folded_source(cell):
 
 # %% ../nbs/24_this_site.ipynb #027447c3
 WIDEST = 750  # pixels of a column of text, at 100 dots an inch
+LONGEST = 96  # signs in a line of output that the column shows
+
+
+def broken_lines(text):
+    "Printed text with its long sentences broken; rows of a table, with gaps in them, stay whole."
+    lines = text.split("\n")
+    long = [len(line) > LONGEST and "   " not in line.strip() for line in lines]
+    return "\n".join(textwrap.fill(line, LONGEST) if is_long else line
+                     for line, is_long in zip(lines, long))  # fmt: skip
 
 
 def width_of(cell):
@@ -271,6 +281,8 @@ class SitePage:
         if width_of(cell) > WIDEST:
             cell.source = "#| column: page\n" + cell.source
         for output in cell.get("outputs", []):
+            if "text" in output:
+                output["text"] = broken_lines("".join(output["text"])).splitlines(True)
             text = "".join(output.get("data", {}).get("text/markdown", ""))
             if text:
                 clean = cleaned_entry(text) if "show_doc(" in cell.source else text
