@@ -126,7 +126,7 @@ def splits_of(points, n_neighbors="auto"):
     return found
 
 # %% ../nbs/04d_a_walk.ipynb #4461dde8
-SCATTER = 1.5  # standard deviation of log(share), times the root of the number of points
+SCATTER = 1.5  # of log(share), times the root of the number of points
 
 
 def evidence_of(share, count, n, k):
