@@ -60,8 +60,7 @@ def left_out(residuals, rest, groups=None):
     Parameters
     ----------
     residuals : (N, n) array, `(I - H) y`, or `M y` for a multiple `M` of `I - H`
-    rest : callable, from rows `(b, g)` to the blocks `(I - H)_GG` (or `M_GG`) of `b` groups of one
-        size, `(b, g, g)`, and None to the diagonal
+    rest : callable, from rows `(b, g)` of `b` groups to blocks `(b, g, g)`, and None to the diagonal
     groups : (N,) int array, default None: every row for itself
     """
     found = residuals / np.maximum(rest(None), 1e-12)[:, None]  # a row that determines its own value
@@ -80,9 +79,7 @@ def left_out(residuals, rest, groups=None):
 # %% ../nbs/04b_feature_estimates.ipynb #413c3fda
 def of_inverse(inverse):
     "The `rest` of `left_out` for kernel regression, from `(K + lambda)^-1`."
-    def rest(rows):
-        return np.diag(inverse) if rows is None else inverse[rows[:, :, None], rows[:, None, :]]
-    return rest
+    return lambda rows: np.diag(inverse) if rows is None else inverse[rows[:, :, None], rows[:, None, :]]
 
 # %% ../nbs/04b_feature_estimates.ipynb #8f7560af
 def of_root(U):
