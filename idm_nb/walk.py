@@ -126,13 +126,10 @@ def splits_of(points, n_neighbors="auto"):
     return found
 
 # %% ../nbs/04d_a_walk.ipynb #4461dde8
-SCATTER = 1.5  # of log(share), times the root of the number of points
-
-
 def evidence_of(share, count, n, k):
     "Evidence of a cut in `count` sets with this share within, from `n` points with `k` neighbours; @eq-evidence."
     limit = CLEAR * connected_share(count)
-    return min(np.log(limit / share) * np.sqrt(n) / SCATTER, -(count - 1) * np.log(n * gap_chance(k)))
+    return min(np.log(limit / share) * np.sqrt(n / count), -(count - 1) * np.log(n * gap_chance(k)))
 
 
 def cuts_of(points, n_neighbors="auto"):
