@@ -78,8 +78,7 @@ class KernelSum(Storage):
     neighbors : (L,) array, mean number `D` of effective neighbours (the mean row sum)
     slopes, slopes_without_self : (L,) arrays, twice the slope with and without the diagonal
     keep_self : bool, whether the points look like a grid
-    epsilon : float, bandwidth with 16 effective neighbours, fewer if the slope rises before
-    epsilon_max_slope : float, bandwidth of the largest slope, the rule after Cameron (59)
+    epsilon, epsilon_max_slope : float, 16 neighbours, or fewer where the slope rises; Cameron (59)
     dimension : float, twice the slope at `epsilon`
 
     Examples

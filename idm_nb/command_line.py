@@ -366,7 +366,9 @@ def build_parser():
     parser = argparse.ArgumentParser("idm-nb", description=DESCRIPTION, **style)
     parser.add_argument("--version", action="version", version=f"idm-nb {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    add = lambda name, text, more="": commands.add_parser(name, help=text, description=more or text, **style)
+    add = lambda name, text, more="": commands.add_parser(
+        name, help=text, description=more or text, **style
+    )
     fit = add("fit", "fit a table", FIT)
     add_columns(fit)
     add_fit_options(fit)
@@ -375,7 +377,9 @@ def build_parser():
     add_new_rows(move, run_transform, ".csv or .npz")
     predict = add("predict", "predictions and branches of a file of any length, in parts", PREDICT)
     add_new_rows(predict, run_predict, ".csv or .parquet")
-    predict.add_argument("--rows", type=int, default=10_000, metavar="N", help="rows of a part (default 10000)")
+    predict.add_argument(
+        "--rows", type=int, default=10_000, metavar="N", help="rows of a part (default 10000)"
+    )
     predict.add_argument("--coordinates", action="store_true", help="write the coordinates, too")
     alike = add("alike", "the training rows that are most like new rows")
     add_new_rows(alike, run_alike, ".csv")

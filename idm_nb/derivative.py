@@ -346,8 +346,7 @@ def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="aut
     dimension : int or (q,) array, default None
         If given, the derivative is projected on the estimated tangent space of this dimension.
     query_features : (q,) or (q, n) array, default None: feature values at `queries`, if known
-    return_values : bool, default False: also return the fitted feature values `(q, n)`
-    return_errors : bool, default False: also return standard errors `(q, n, m)`
+    return_values, return_errors : bool, default False: also fitted values `(q, n)`, errors `(q, n, m)`
 
     Returns
     -------

@@ -248,8 +248,7 @@ class DiffusionMap(SpectralMap):
         point 16 effective neighbours, "max-slope" is the rule after Cameron (59).
     n_neighbors : int or "auto", default "auto", neighbours on which the kernel is evaluated
     metric : "euclidean", "precomputed" or "kernel", default "euclidean", what `X` is
-    keep_self : bool or "auto", default "auto"
-        Keep the diagonal of the kernel (right for grids) or leave it out (for random points).
+    keep_self : bool or "auto", default "auto", the diagonal of the kernel: for grids, not for random points
     dimension : float or "auto", default "auto", the intrinsic dimension
     time : float, default 0.0, diffusion time of `transform`; 0 returns the eigenfunctions
     random_state : int or None, default None, for the start of the eigensolver

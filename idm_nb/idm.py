@@ -153,9 +153,13 @@ def clone_flow(flow):
 
 # %% ../nbs/05_the_estimator.ipynb #c32a686c
 class IteratedDiffusionMap(
-    ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, TransformerMixin, Storage,
+    ClassNamePrefixFeaturesOutMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    TransformerMixin,
+    Storage,
     BaseEstimator,
-):  # fmt: skip
+):
     """Iterated diffusion map: the geometry in which distance means difference in the feature.
 
     Coordinates in which rows are near if they are alike in the feature *and* on the same branch of
@@ -178,7 +182,7 @@ class IteratedDiffusionMap(
         Training rows are placed by their known feature, weighted against its noise; or as if they
         were new; or by the known feature alone, which is right if it has no noise.
     n_neighbors : int or "auto", default "auto"
-        Neighbours of a row in the walk along level sets; "auto" is `2.47 log n` of a window, and half as many.
+        Neighbours of a row in the walk along level sets; "auto": `2.47 log n` in a window, and half.
     n_components : int, default 64, principal axes of the data that are kept, at most
     landmarks : int or (n,) int array, default None
         The map is fitted on so many rows, drawn by k-means++, or on the rows with these numbers; the
@@ -222,9 +226,21 @@ class IteratedDiffusionMap(
     True
     """
 
-    def __init__(self, n_iterations="auto", *, tau=0.95, regressor="auto", flow=None, odds=20.0,
-                 placed_by="posterior", n_neighbors="auto", n_components=64, landmarks=None,
-                 random_state=None, verbose=False):  # fmt: skip
+    def __init__(
+        self,
+        n_iterations="auto",
+        *,
+        tau=0.95,
+        regressor="auto",
+        flow=None,
+        odds=20.0,
+        placed_by="posterior",
+        n_neighbors="auto",
+        n_components=64,
+        landmarks=None,
+        random_state=None,
+        verbose=False,
+    ):
         self.n_iterations, self.tau, self.regressor, self.flow = n_iterations, tau, regressor, flow
         self.odds, self.placed_by, self.n_neighbors = odds, placed_by, n_neighbors
         self.n_components, self.landmarks = n_components, landmarks

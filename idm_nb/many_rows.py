@@ -47,7 +47,9 @@ class ArrayRows(Rows):
 
     def __init__(self, array, source="array"):
         if array.ndim != 2 or array.dtype.kind not in "biuf":
-            raise ValueError(f"{source} must hold a matrix of numbers, got {array.dtype} of shape {array.shape}")
+            raise ValueError(
+                f"{source} must hold a matrix of numbers, got {array.dtype} of shape {array.shape}"
+            )
         self.array, self.source, self.count = array, str(source), len(array)
         self.names = [f"c{k}" for k in range(array.shape[1])]
 
@@ -100,7 +102,9 @@ class CsvRows(Rows):
             while part := list(islice(rows, size)):
                 for k, row in enumerate(part, start + 1):
                     if len(row) != len(self.names):
-                        raise ValueError(f"{self.source}: data row {k} has {len(row)} cells, not {len(self.names)}")
+                        raise ValueError(
+                            f"{self.source}: data row {k} has {len(row)} cells, not {len(self.names)}"
+                        )
                 yield Table(dict(zip(self.names, np.array(part).T)), self.source, start)
                 start += len(part)
 
@@ -232,7 +236,9 @@ def check_target(target, columns=None):
             raise ValueError(f"writing {target} needs pyarrow: pip install pyarrow") from None
     words = [name for name, column in (columns or {}).items() if column.dtype.kind not in "biuf"]
     if kind == ".npy" and words:
-        raise ValueError(f"{target}: a matrix cannot hold the words of column {words[0]!r}; write .csv or .parquet")
+        raise ValueError(
+            f"{target}: a matrix cannot hold the words of column {words[0]!r}; write .csv or .parquet"
+        )
     return target
 
 # %% ../nbs/20b_many_rows.ipynb #535ff3c5

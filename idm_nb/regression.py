@@ -60,7 +60,7 @@ def left_out(residuals, rest, groups=None):
     Parameters
     ----------
     residuals : (N, n) array, `(I - H) y`, or `M y` for a multiple `M` of `I - H`
-    rest : callable, rows `(b, g)` of groups of one size to blocks `(I - H)_GG` (or `M_GG`), None to the diagonal
+    rest : callable, rows `(b, g)` of groups of one size to blocks `(I - H)_GG`, None to the diagonal
     groups : (N,) int array, default None: every row for itself
     """
     found = residuals / np.maximum(rest(None), 1e-12)[:, None]  # a row that determines its own value

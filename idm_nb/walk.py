@@ -127,7 +127,7 @@ def splits_of(points, n_neighbors="auto"):
 
 # %% ../nbs/04d_a_walk.ipynb #4461dde8
 def evidence_of(share, count, n, k):
-    "Evidence of a cut in `count` sets with this share within, from `n` points with `k` neighbours; @eq-evidence."
+    "Evidence of a cut in `count` sets with this share within, `n` points, `k` neighbours, @eq-evidence."
     limit = CLEAR * connected_share(count)
     return min(np.log(limit / share) * np.sqrt(n / count), -(count - 1) * np.log(n * gap_chance(k)))
 
@@ -146,7 +146,9 @@ def cuts_of(points, n_neighbors="auto"):
     n = len(points)
     many = walk_neighbors(n)
     if n_neighbors != "auto":
-        return {c: (evidence_of(s, c, n, many), l) for c, (s, l) in splits_of(points, n_neighbors).items()}
+        return {
+            c: (evidence_of(s, c, n, many), l) for c, (s, l) in splits_of(points, n_neighbors).items()
+        }
     found = {c: (evidence_of(s, c, n, many), l) for c, (s, l) in splits_of(points, many).items()}
     fewer = (many + 1) // 2
     for count, (share, labels) in splits_of(points, fewer).items():
