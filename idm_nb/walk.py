@@ -44,7 +44,9 @@ def walk_on(points, n_neighbors="auto"):
     rows, columns = np.repeat(np.arange(n), index.shape[1]), index.ravel()
     weights = np.exp(-(distance.ravel() ** 2) / (2 * length[rows] * length[columns]))
     kernel = sp.csr_matrix((weights, (rows, columns)), (n, n))
-    return DiffusionOperator(kernel.maximum(kernel.T).tocsr(), 1.0), k
+    kernel = kernel.maximum(kernel.T)
+    alone = np.asarray(kernel.sum(axis=1)).ravel() < np.finfo(float).tiny  # too far for any weight
+    return DiffusionOperator((kernel + sp.diags_array(alone.astype(float))).tocsr(), 1.0), k
 
 # %% ../nbs/04d_a_walk.ipynb #d8748617
 CLEAR = 0.5  # of the share of a connected curve: the largest share that counts as steps

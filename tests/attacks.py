@@ -281,5 +281,5 @@ NO_VALUES = {
     "an array": np.arange(3.0), "an object": object(),
 }  # fmt: skip
 ALLOWED = {
-    ("random_state", "None"), ("rank", "None"), ("flow", "None"), ("odds", "inf"),
+    ("random_state", "None"), ("rank", "None"), ("flow", "None"), ("odds", "inf"), ("landmarks", "None"),
 }  # fmt: skip
