@@ -98,6 +98,7 @@ def build_model(options):
         regressor=options.regressor,
         flow=FLOWS[options.flow](),
         odds=options.odds,
+        landmarks=options.landmarks,
         random_state=options.seed,
         verbose=not options.quiet,
     )
@@ -280,6 +281,8 @@ def add_fit_options(parser):
         help="evidence that a branch must bring: larger finds fewer and is surer (default 20)")  # fmt: skip
     add("--flow", choices=FLOWS, default="closed",
         help="all steps at once (closed, default), or a diffusion map in each, as in the paper")  # fmt: skip
+    add("--landmarks", type=int, metavar="N",
+        help="fit so many rows, spread over the data, and place the others (default: all)")  # fmt: skip
     add("--seed", type=seed, default=0, help="seed of everything random (default 0)")
     add("--quiet", action="store_true", help="no progress on standard error")
 
@@ -319,36 +322,19 @@ def add_columns(parser):
     "Options of `fit` that name columns."
     add = parser.add_argument
     add("data", metavar="DATA", help="the table")
-    add(
-        "--feature",
-        nargs="+",
-        metavar="COLUMN",
-        help="feature column(s); for arrays of an NPZ file the array's name is enough",
-    )
+    add("--feature", nargs="+", metavar="COLUMN",
+        help="feature column(s); for arrays of an NPZ file the array's name is enough")  # fmt: skip
     add("--feature-file", metavar="FILE", help="take the feature columns from a second table")
-    add(
-        "--angle",
-        choices=("degrees", "radians"),
-        help="the feature is an angle in this unit (it is fitted as sine and cosine)",
-    )
+    add("--angle", choices=("degrees", "radians"),
+        help="the feature is an angle in this unit (it is fitted as sine and cosine)")  # fmt: skip
     add("--columns", nargs="+", metavar="COLUMN", help="use only these data columns")
     add("--ignore", nargs="+", metavar="COLUMN", help="columns to leave out (identifiers, text)")
-    add(
-        "--group",
-        metavar="COLUMN",
-        help="rows with equal values belong together (a person, a day) and are held out together",
-    )
-    add(
-        "--label",
-        metavar="COLUMN",
-        help="a column that the map is not given; branches are compared with it (a species)",
-    )
-    add(
-        "--scale",
-        choices=("standard", "none"),
-        default="standard",
-        help="bring data columns to unit variance (default), or leave their units alone",
-    )
+    add("--group", metavar="COLUMN",
+        help="rows with equal values belong together (a person, a day), also when held out")  # fmt: skip
+    add("--label", metavar="COLUMN",
+        help="a column that the map is not given; branches are compared with it (a species)")  # fmt: skip
+    add("--scale", choices=("standard", "none"), default="standard",
+        help="bring data columns to unit variance (default), or leave their units alone")  # fmt: skip
 
 
 def add_new_rows(parser, run, ending):
@@ -366,9 +352,8 @@ def build_parser():
     parser = argparse.ArgumentParser("idm-nb", description=DESCRIPTION, **style)
     parser.add_argument("--version", action="version", version=f"idm-nb {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    add = lambda name, text, more="": commands.add_parser(
-        name, help=text, description=more or text, **style
-    )
+    add = lambda name, text, more=None: commands.add_parser(
+        name, help=text, description=more or text, **style)  # fmt: skip
     fit = add("fit", "fit a table", FIT)
     add_columns(fit)
     add_fit_options(fit)
@@ -377,9 +362,8 @@ def build_parser():
     add_new_rows(move, run_transform, ".csv or .npz")
     predict = add("predict", "predictions and branches of a file of any length, in parts", PREDICT)
     add_new_rows(predict, run_predict, ".csv or .parquet")
-    predict.add_argument(
-        "--rows", type=int, default=10_000, metavar="N", help="rows of a part (default 10000)"
-    )
+    predict.add_argument("--rows", type=int, default=10_000, metavar="N",
+                         help="rows of a part (default 10000)")  # fmt: skip
     predict.add_argument("--coordinates", action="store_true", help="write the coordinates, too")
     alike = add("alike", "the training rows that are most like new rows")
     add_new_rows(alike, run_alike, ".csv")

@@ -5,9 +5,10 @@
 # %% auto #0
 __all__ = ['ConformalMap']
 
-# %% ../nbs/11_conformal_map.ipynb #0920b472
+# %% ../nbs/11_conformal_map.ipynb #0d925502
 import numpy as np
 import scipy.sparse as sp
+from fastcore.basics import patch
 from sklearn.utils.validation import check_is_fitted
 
 from .bandwidth import KernelSum
@@ -116,7 +117,7 @@ def looks_like_a_grid(graph, dimension, n_nearest):
     data = sp.csr_matrix((np.sqrt(lengths[others]), place), shape=(len(graph),) * 2)
     return KernelSum(data, precomputed=True).keep_self
 
-# %% ../nbs/11_conformal_map.ipynb #02a48472
+# %% ../nbs/11_conformal_map.ipynb #271ba000
 class ConformalMap(SpectralMap):
     """Diffusion map of the geometry in which the points are even: invariant under conformal maps.
 
@@ -162,35 +163,6 @@ class ConformalMap(SpectralMap):
         self.n_density_neighbors, self.dimension = n_density_neighbors, dimension
         self.keep_self, self.time, self.random_state = keep_self, time, random_state
 
-    def fit(self, X, y=None):
-        "Find the geometry in which the points `X` `(N, m)` are even, and its eigenfunctions."
-        X = check_fit(self, X)
-        effective = check_number("n_effective", self.n_effective, 1)
-        nearest = check_number("n_density_neighbors", self.n_density_neighbors, 1, integer=True)
-        n = min(check_number("n_components", self.n_components, 1, integer=True), len(X) - 1)
-        check_number("time", self.time, 0)
-        check_choice("keep_self", self.keep_self, ("auto", True, False))
-        k = self.n_neighbors
-        k = min(int(max(64, 10 * effective)), len(X) - 1) if is_auto(k) else k
-        self.graph_, self.rows_, nearest = NeighborGraph(X, k), TrainingRows(X), min(nearest, k)
-        self.n_connected_components_ = warn_if_apart(self.graph_)
-        self.dimension_ = self.dimension_used_ = self.dimension
-        if is_auto(self.dimension):
-            self.dimension_ = float(np.median(tune_local_bandwidth(X)[1]))
-            self.dimension_used_ = whole_dimension(self.dimension_)
-        d = float(check_number("dimension", self.dimension_used_, 0, open_low=True))
-        self.epsilon_ = (effective / len(X)) ** (2 / d) / (2 * np.pi)
-        self.keep_self_ = self.keep_self
-        if is_auto(self.keep_self):
-            self.keep_self_ = looks_like_a_grid(self.graph_, d, nearest)
-        local = self.local_scales_ = LocalScales(self.graph_, d, nearest, self.epsilon_, self.keep_self_)
-        self.sampling_density_ = local.density(X, self.graph_)
-        metric = ConformalMetric(X, self.sampling_density_ ** (1 / d))
-        options = dict(dimension=d, keep_self=self.keep_self_, random_state=self.random_state)
-        self.diffusion_ = Diffusion(metric, self.graph_, self.epsilon_, n + 1, **options)
-        self.scales_, self._n_features_out = metric.scales, n
-        return self
-
     def extend(self, X):
         "Eigenfunctions `(n, n_components + 1)` at new points, constant first."
         check_is_fitted(self)
@@ -198,3 +170,34 @@ class ConformalMap(SpectralMap):
         near = self.graph_.query(X)
         found = self.diffusion_.extend(self.local_scales_.metric(X, near), near)
         return self.rows_.recall(X, found, self.eigenfunctions_)
+
+# %% ../nbs/11_conformal_map.ipynb #3290c205
+@patch
+def fit(self: ConformalMap, X, y=None):
+    "Find the geometry in which the points `X` `(N, m)` are even, and its eigenfunctions."
+    X = check_fit(self, X)
+    effective = check_number("n_effective", self.n_effective, 1)
+    nearest = check_number("n_density_neighbors", self.n_density_neighbors, 1, integer=True)
+    n = min(check_number("n_components", self.n_components, 1, integer=True), len(X) - 1)
+    check_number("time", self.time, 0)
+    check_choice("keep_self", self.keep_self, ("auto", True, False))
+    k = self.n_neighbors
+    k = min(int(max(64, 10 * effective)), len(X) - 1) if is_auto(k) else k
+    self.graph_, self.rows_, nearest = NeighborGraph(X, k), TrainingRows(X), min(nearest, k)
+    self.n_connected_components_ = warn_if_apart(self.graph_)
+    self.dimension_ = self.dimension_used_ = self.dimension
+    if is_auto(self.dimension):
+        self.dimension_ = float(np.median(tune_local_bandwidth(X)[1]))
+        self.dimension_used_ = whole_dimension(self.dimension_)
+    d = float(check_number("dimension", self.dimension_used_, 0, open_low=True))
+    self.epsilon_ = (effective / len(X)) ** (2 / d) / (2 * np.pi)
+    self.keep_self_ = self.keep_self
+    if is_auto(self.keep_self):
+        self.keep_self_ = looks_like_a_grid(self.graph_, d, nearest)
+    local = self.local_scales_ = LocalScales(self.graph_, d, nearest, self.epsilon_, self.keep_self_)
+    self.sampling_density_ = local.density(X, self.graph_)
+    metric = ConformalMetric(X, self.sampling_density_ ** (1 / d))
+    options = dict(dimension=d, keep_self=self.keep_self_, random_state=self.random_state)
+    self.diffusion_ = Diffusion(metric, self.graph_, self.epsilon_, n + 1, **options)
+    self.scales_, self._n_features_out = metric.scales, n
+    return self

@@ -199,11 +199,16 @@ def is_auto(value):
     "Is a parameter left to the estimator?"
     return isinstance(value, str) and value == "auto"
 
-# %% ../nbs/00a_house_rules.ipynb #21327c8f
+# %% ../nbs/00a_house_rules.ipynb #886335b8
 def chunks(n, bytes_per_row, budget=2**26):
     "Slices that cover `range(n)` with about `budget` bytes (64 MiB) a slice."
     size = max(1, int(budget // max(1, bytes_per_row)))
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def labels_of(groups, n):
+    "Label 0, 1, ... `(n,)` of the group of each row; every row is its own for None."
+    return np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
 
 
 def sums_by(labels, values, count=0):

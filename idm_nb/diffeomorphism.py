@@ -87,7 +87,7 @@ def check_sides(model, X, y):
         k = min(int(max(64, 12 * model.n_effective)), len(X) - 1)
     return X, Y, min(n, len(X) - 1), check_number("n_neighbors", k, 2, integer=True)
 
-# %% ../nbs/12_diffeomorphism.ipynb #716b49f5
+# %% ../nbs/12_diffeomorphism.ipynb #81944064
 class DiffeomorphismMap(
     ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, TransformerMixin, Storage,
     BaseEstimator,
@@ -138,37 +138,6 @@ class DiffeomorphismMap(
     eigenfunctions_ = property(lambda self: self.source_.functions)
     laplacian_eigenvalues_ = property(lambda self: self.source_.diffusion.spectrum.laplacian_eigenvalues)
 
-    def fit(self, X, y):
-        """Learn the map.
-
-        Parameters
-        ----------
-        X : (N, m) array, points of the source
-        y : (N,) or (N, n) array, their images
-
-        Returns
-        -------
-        self
-        """
-        X, Y, n, k = check_sides(self, X, y)
-        self._one_feature, test, graph = np.asarray(y).ndim == 1, KernelSum(Y), NeighborGraph(X, k)
-        warn_if_apart(graph)
-        self.epsilon_ = test.at_neighbors(self.n_effective)
-        self.keep_self_ = test.keep_self if is_auto(self.keep_self) else bool(self.keep_self)
-        options = dict(keep_self=self.keep_self_, random_state=self.random_state)
-        image = DiffusionMap(n, epsilon=self.epsilon_, n_neighbors=k, **options).fit(Y)
-        options.update(dimension=image.dimension_used_, ridge=self.ridge)
-        self.image_map_ = image
-        self.source_ = PulledBack(X, Y, graph, self.epsilon_, n + 1, **options)
-        self.linear_map_ = np.linalg.lstsq(self.eigenfunctions_, image.eigenfunctions_, rcond=None)[0]
-        self.residual_ = linear_residual(self.eigenfunctions_[:, 1:], image.eigenfunctions_[:, 1:])
-        rates = image.laplacian_eigenvalues_[1:]
-        self.weights_ = np.exp(FADE * rates / max(-rates.min(), 1e-300))
-        places = NeighborGraph(image.eigenfunctions_[:, 1:] * self.weights_, k)
-        self.to_image_, self.to_source_ = FromCoordinates(places, Y), FromCoordinates(places, X)
-        self._n_features_out = n
-        return self
-
     def transform(self, X):
         "Coordinates `(q, n_components)` of source points: eigenfunctions of the image at `H(x)`."
         check_is_fitted(self)
@@ -184,6 +153,39 @@ class DiffeomorphismMap(
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # it maps manifolds; noise in many columns is none
         return tags
+
+# %% ../nbs/12_diffeomorphism.ipynb #41fc5060
+@patch
+def fit(self: DiffeomorphismMap, X, y):
+    """Learn the map.
+
+    Parameters
+    ----------
+    X : (N, m) array, points of the source
+    y : (N,) or (N, n) array, their images
+
+    Returns
+    -------
+    self
+    """
+    X, Y, n, k = check_sides(self, X, y)
+    self._one_feature, test, graph = np.asarray(y).ndim == 1, KernelSum(Y), NeighborGraph(X, k)
+    warn_if_apart(graph)
+    self.epsilon_ = test.at_neighbors(self.n_effective)
+    self.keep_self_ = test.keep_self if is_auto(self.keep_self) else bool(self.keep_self)
+    options = dict(keep_self=self.keep_self_, random_state=self.random_state)
+    image = DiffusionMap(n, epsilon=self.epsilon_, n_neighbors=k, **options).fit(Y)
+    options.update(dimension=image.dimension_used_, ridge=self.ridge)
+    self.image_map_ = image
+    self.source_ = PulledBack(X, Y, graph, self.epsilon_, n + 1, **options)
+    self.linear_map_ = np.linalg.lstsq(self.eigenfunctions_, image.eigenfunctions_, rcond=None)[0]
+    self.residual_ = linear_residual(self.eigenfunctions_[:, 1:], image.eigenfunctions_[:, 1:])
+    rates = image.laplacian_eigenvalues_[1:]
+    self.weights_ = np.exp(FADE * rates / max(-rates.min(), 1e-300))
+    places = NeighborGraph(image.eigenfunctions_[:, 1:] * self.weights_, k)
+    self.to_image_, self.to_source_ = FromCoordinates(places, Y), FromCoordinates(places, X)
+    self._n_features_out = n
+    return self
 
 # %% ../nbs/12_diffeomorphism.ipynb #6cc97035
 @patch

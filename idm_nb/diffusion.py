@@ -80,7 +80,7 @@ def kernel_matrix(metric, edges, epsilon, new=None):
     shape = (len(edges.indptr) - 1, len(metric.points))
     return sp.csr_matrix((weights, columns, edges.indptr), shape=shape)
 
-# %% ../nbs/01_diffusion_map_isometry.ipynb #f6801ecb
+# %% ../nbs/01_diffusion_map_isometry.ipynb #3a3e8515
 class DiffusionOperator(Storage):
     """Markov matrix of a symmetric kernel, in the form that eigensolvers like.
 
@@ -104,9 +104,12 @@ class DiffusionOperator(Storage):
         self.epsilon, self.alpha = float(epsilon), float(alpha)
         if not keep_self:
             kernel = kernel.copy()
-            alone = np.asarray(kernel.sum(axis=1)).ravel() <= kernel.diagonal()
-            kernel.setdiag(np.where(alone, kernel.diagonal(), 0.0))
-        self.degrees = np.asarray(kernel.sum(axis=1)).ravel()
+            kernel.setdiag(0.0)
+        degrees = np.asarray(kernel.sum(axis=1)).ravel()
+        alone = degrees < np.finfo(float).tiny  # farther from all others than any weight: it stays
+        if alone.any():
+            kernel, degrees = kernel + sp.diags_array(alone.astype(float)), degrees + alone
+        self.degrees = degrees
         right = self.degrees**-self.alpha
         self.scale = np.sqrt(right * (kernel @ right))
         side = sp.diags_array(right / self.scale)

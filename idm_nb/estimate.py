@@ -5,10 +5,11 @@
 # %% auto #0
 __all__ = ['ErrorModel', 'FeatureRegressor']
 
-# %% ../nbs/04c_stacked_estimate.ipynb #b23dca90
+# %% ../nbs/04c_stacked_estimate.ipynb #6e0a93cf
 import time
 
 import numpy as np
+from fastcore.basics import patch
 from scipy.optimize import nnls
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -265,7 +266,7 @@ def fit_candidates(kinds, X, y, groups, weights, seed, verbose=False):
             found[name] = fit(KINDS[name](seed))
     return found
 
-# %% ../nbs/04c_stacked_estimate.ipynb #80e1a6b7
+# %% ../nbs/04c_stacked_estimate.ipynb #ef5d7cbe
 class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEstimator):
     """Stacked regression with honest held-out values and standard errors.
 
@@ -315,24 +316,9 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         kinds = checked_candidates(self.candidates)
         parts = fit_candidates(kinds, X, features, groups, weights, seed, self.verbose)
-        count = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
-        residuals = [np.sqrt(count)[:, None] * part.residuals_ for part in parts.values()]
-        mixture = stacking_weights(residuals)
-        self.r2_ = {name: part.r2(features, weights) for name, part in parts.items()}
-        self.seconds_ = {name: part.seconds_ for name, part in parts.items()}
-        self.weights_ = dict(zip(parts, mixture.tolist()))
-        self.residuals_ = combine(mixture, [part.residuals_ for part in parts.values()])
-        self.held_out_ = features - self.residuals_
-        self.noise_share_ = share_of_noise(parts.get("kernel"), self.residuals_, count)
-        self.line_residuals_ = parts["ridge"].residuals_ if "ridge" in parts else None
-        self.candidates_ = {n: p for n, p in parts.items() if self.weights_[n] > 0}
+        mix_candidates(self, parts, features, weights)
         self.errors_ = ErrorModel(X, features, self.residuals_, random_state=seed)
         return self
-
-    def values(self, X):
-        "Predicted features `(q, n)` of checked rows `(q, m)`."
-        shares = [self.weights_[name] for name in self.candidates_]
-        return combine(shares, [part.predict(X) for part in self.candidates_.values()])
 
     @takes_lazy
     @one_thread()
@@ -344,10 +330,34 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
         found = [part[:, 0] if self._one_feature else part for part in found]
         return tuple(found) if return_std else found[0]
 
-    def foreign(self, X):
-        "Which of the rows `(q, m)` lie outside of what was seen in training: `(q,)` bool."
-        check_is_fitted(self)
-        return self.errors_.foreign(check_new(self, X))
+# %% ../nbs/04c_stacked_estimate.ipynb #0c2250a0
+def mix_candidates(model, parts, features, weights):
+    "Set what a `FeatureRegressor` holds of its candidates and their mixture."
+    count = np.ones(len(features)) if weights is None else np.asarray(weights, dtype=float)
+    residuals = [np.sqrt(count)[:, None] * part.residuals_ for part in parts.values()]
+    mixture = stacking_weights(residuals)
+    model.r2_ = {name: part.r2(features, weights) for name, part in parts.items()}
+    model.seconds_ = {name: part.seconds_ for name, part in parts.items()}
+    model.weights_ = dict(zip(parts, mixture.tolist()))
+    model.residuals_ = combine(mixture, [part.residuals_ for part in parts.values()])
+    model.held_out_ = features - model.residuals_
+    model.noise_share_ = share_of_noise(parts.get("kernel"), model.residuals_, count)
+    model.line_residuals_ = parts["ridge"].residuals_ if "ridge" in parts else None
+    model.candidates_ = {n: p for n, p in parts.items() if model.weights_[n] > 0}
+
+
+@patch
+def values(self: FeatureRegressor, X):
+    "Predicted features `(q, n)` of checked rows `(q, m)`."
+    shares = [self.weights_[name] for name in self.candidates_]
+    return combine(shares, [part.predict(X) for part in self.candidates_.values()])
+
+
+@patch
+def foreign(self: FeatureRegressor, X):
+    "Which of the rows `(q, m)` lie outside of what was seen in training: `(q,)` bool."
+    check_is_fitted(self)
+    return self.errors_.foreign(check_new(self, X))
 
 # %% ../nbs/04c_stacked_estimate.ipynb #c517dfc6
 def checked_candidates(candidates):

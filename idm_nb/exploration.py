@@ -16,7 +16,6 @@ from .flow import remainder
 from .idm import clone_flow, flow_task
 from .neighbors import PrincipalAxes, Search, nearest
 from .pictures import Colouring, angle_of_pair
-from .regression import rms
 
 # %% ../nbs/14_exploration.ipynb #62f5fc1c
 def aligned_views(clouds):

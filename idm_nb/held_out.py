@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../nbs/20a_rows_kept_back.ipynb #47a27371
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from sklearn.linear_model import RidgeCV
@@ -14,13 +14,14 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.neighbors import KNeighborsRegressor
 
+from .core import labels_of
 from .measures import recall_by_component
 
-# %% ../nbs/20a_rows_kept_back.ipynb #204e8f25
+# %% ../nbs/20a_rows_kept_back.ipynb #4d5d7170
 def split_rows(n, share, groups, seed):
     "Mask `(n,)` of the rows to hold out: about `share` of them, whole groups if given."
     rng = np.random.default_rng(seed)
-    labels = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    labels = labels_of(groups, n)
     order = rng.permutation(labels.max() + 1)
     size = np.cumsum(np.bincount(labels)[order])
     return np.isin(labels, order[size <= share * n])
@@ -60,6 +61,10 @@ class Placed:
         X, predicted, branch = model._placed(X)
         places = model._moved(X, predicted, branch)[-1]
         return cls(X, places, predicted, model.errors_(X, places), branch, model.errors_.foreign(X))
+
+    def part(self, chosen):
+        "Those of the rows that are chosen by numbers or a mask."
+        return Placed(*(getattr(self, of.name)[chosen] for of in fields(Placed)))
 
 # %% ../nbs/20a_rows_kept_back.ipynb #c447333a
 def held_out_numbers(model, new, truth):

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['IteratedDiffusionMap']
 
-# %% ../nbs/05_the_estimator.ipynb #b0cd4265
+# %% ../nbs/05_the_estimator.ipynb #1e702f47
 import numpy as np
 import scipy.sparse as sp
 from fastcore.basics import patch
@@ -27,7 +27,8 @@ from .core import check_number, is_auto, one_thread, sums_by
 from .estimate import ErrorModel, FeatureRegressor, KINDS
 from .flow import BelowTheError, ClosedFlow, Flow, FlowTask
 from .lazy import takes_lazy
-from .neighbors import PrincipalAxes, Search, TrainingRows, distinct_rows, landmark_rows, nearest
+from .neighbors import PrincipalAxes, Search, TrainingRows, distinct_rows, landmark_rows
+from .neighbors import nearest
 from .regression import rms
 from .storage import Storage
 from .verdict import Verdict, look_grouped
@@ -151,100 +152,13 @@ def clone_flow(flow):
     "A flow with the parameters of another, not yet run."
     return type(flow)(**flow.parameters())
 
-# %% ../nbs/05_the_estimator.ipynb #c32a686c
-class IteratedDiffusionMap(
-    ClassNamePrefixFeaturesOutMixin,
-    MultiOutputMixin,
-    RegressorMixin,
-    TransformerMixin,
-    Storage,
-    BaseEstimator,
-):
-    """Iterated diffusion map: the geometry in which distance means difference in the feature.
+# %% ../nbs/05_the_estimator.ipynb #06e0b8c4
+class FeatureMap(ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, TransformerMixin,
+                 Storage, BaseEstimator):  # fmt: skip
+    "How an `IteratedDiffusionMap` is fitted, and rows are placed by it; its parameters are named there."
 
-    Coordinates in which rows are near if they are alike in the feature *and* on the same branch of
-    its level sets, for new rows as for training rows; and a prediction of the feature.
-
-    Parameters
-    ----------
-    n_iterations : int or "auto", default "auto"
-        Steps of the flow; "auto" stops when what is left of the data is below the error of the
-        feature, see `BelowTheError`.
-    tau : float in (0, 1) or sequence (the last one is repeated), default 0.95
-        Share of the feature in the metric of a step. Only the product of `1 - tau` matters.
-    regressor : "auto", "ridge", "kernel", "local", "lengths", "boosting", a scikit-learn regressor or
-        a `FeatureRegressor`, default "auto", the estimate of the feature
-    flow : Flow, default None
-        None takes all steps at once (`ClosedFlow`); `DiffusionFlow()` embeds every step by a
-        diffusion map, as the paper does.
-    odds : float, default 20, evidence that a branch must bring, see `level_sets`
-    placed_by : "posterior", "held-out" or "known", default "posterior"
-        Training rows are placed by their known feature, weighted against its noise; or as if they
-        were new; or by the known feature alone, which is right if it has no noise.
-    n_neighbors : int or "auto", default "auto"
-        Neighbours of a row in the walk along level sets; "auto": `2.47 log n` in a window, and half.
-    n_components : int, default 64, principal axes of the data that are kept, at most
-    landmarks : int or (n,) int array, default None
-        The map is fitted on so many rows, drawn by k-means++, or on the rows with these numbers; the
-        others are placed as new rows are. None fits all.
-    random_state : int or None, default None, draws folds, landmarks and trees
-    verbose : bool, default False, show progress bars
-
-    Attributes
-    ----------
-    landmarks_ : (N,) int array, rows of `X` that were fitted; what follows is of them
-    embedding_ : (N, k) array, coordinates of the training rows: feature, code of the branch and the
-        principal axes, those that vary most first
-    embeddings_ : list of arrays, the data and the coordinates after every step
-    n_iterations_ : int, steps taken
-    estimate_ : FeatureRegressor, estimate of the feature; its `weights_` name what it consists of
-    branches_ : Branches of the level sets; branch_ : (N,) int array, the branch of each row
-    flow_ : Flow; diagnostics_ : dict of arrays, what each step did, and `merged`: the share of the
-        nearest rows on another branch, in the data and after each step, see `Branches.merged`
-    residuals_ : (N, n) array, features less their held-out values
-    errors_ : ErrorModel; verdict_ : Verdict, how far to trust the map, in numbers and words
-
-    Raises
-    ------
-    ValueError
-        For rows that are not finite, hold no numbers or are fewer than 4, a constant feature, and
-        parameters outside of their range.
-
-    References
-    ----------
-    Berry and Harlim, Iterated diffusion maps for feature identification (2018), section 4.
-
-    Examples
-    --------
-    >>> from idm_nb.examples import feature_example
-    >>> X, y, _ = feature_example("annulus radius", 600, random_state=0)
-    >>> model = IteratedDiffusionMap(random_state=0).fit(X[:500], y[:500])
-    >>> bool(model.score(X[500:], y[500:]) > 0.99)
-    True
-    >>> distance, index = model.kneighbors(X[500:], n_neighbors=5)
-    >>> bool(np.abs(y[:500][index] - y[500:, None]).max() < 0.1)
-    True
-    """
-
-    def __init__(
-        self,
-        n_iterations="auto",
-        *,
-        tau=0.95,
-        regressor="auto",
-        flow=None,
-        odds=20.0,
-        placed_by="posterior",
-        n_neighbors="auto",
-        n_components=64,
-        landmarks=None,
-        random_state=None,
-        verbose=False,
-    ):
-        self.n_iterations, self.tau, self.regressor, self.flow = n_iterations, tau, regressor, flow
-        self.odds, self.placed_by, self.n_neighbors = odds, placed_by, n_neighbors
-        self.n_components, self.landmarks = n_components, landmarks
-        self.random_state, self.verbose = random_state, verbose
+    embedding_ = property(lambda self: self.search_.points[self.training_.inverse])
+    branch_ = property(lambda self: self.branches_.membership[self.training_.inverse])
 
     @one_thread()
     def fit(self, X, y, groups=None):
@@ -279,18 +193,81 @@ class IteratedDiffusionMap(
         self.verdict_.warn()
         return self
 
-    embedding_ = property(lambda self: self.search_.points[self.training_.inverse])
-    branch_ = property(lambda self: self.branches_.membership[self.training_.inverse])
+    def fit_transform(self, X, y, groups=None):
+        "`fit`, and the coordinates of the rows."
+        self.fit(X, y, groups)
+        return self.embedding_ if self.landmarks is None else self.transform(X)
 
     @takes_lazy
     def transform(self, X):
         "Coordinates `(q, k)` of the rows `X` `(q, m)` in the learned geometry."
         return self.transform_all(X)[-1]
 
-    def fit_transform(self, X, y, groups=None):
-        "`fit`, and the coordinates of the rows."
-        self.fit(X, y, groups)
-        return self.embedding_ if self.landmarks is None else self.transform(X)
+# %% ../nbs/05_the_estimator.ipynb #72e49c1e
+class IteratedDiffusionMap(FeatureMap):
+    """Iterated diffusion map: the geometry in which distance means difference in the feature.
+
+    Coordinates in which rows are near if they are alike in the feature *and* on the same branch of
+    its level sets, for new rows as for training rows; and a prediction of the feature (Berry and
+    Harlim, Iterated diffusion maps for feature identification, 2018, section 4).
+
+    Parameters
+    ----------
+    n_iterations : int or "auto", default "auto"
+        Steps of the flow; "auto" stops when the rest is below the error, see `BelowTheError`.
+    tau : float in (0, 1) or sequence (the last one is repeated), default 0.95
+        Share of the feature in the metric of a step. Only the product of `1 - tau` matters.
+    regressor : "auto", "ridge", "kernel", "local", "lengths", "boosting", a scikit-learn regressor or
+        a `FeatureRegressor`, default "auto", the estimate of the feature
+    flow : Flow, default None
+        None takes all steps at once (`ClosedFlow`); `DiffusionFlow()` embeds every step by a
+        diffusion map, as the paper does.
+    odds : float, default 20, evidence that a branch must bring, see `level_sets`
+    placed_by : "posterior", "held-out" or "known", default "posterior"
+        Training rows are placed by their known feature, weighted against its noise; or as if they
+        were new; or by the known feature alone, which is right if it has no noise.
+    n_neighbors : int or "auto", default "auto"
+        Neighbours of a row in the walk along level sets; "auto": `2.47 log n` in a window, and half.
+    n_components : int, default 64, principal axes of the data that are kept, at most
+    landmarks : int or (n,) int array, default None, which fits all rows
+        So many rows, drawn by k-means++, or the rows with these numbers; others are placed as new.
+    random_state : int or None, default None, draws folds, landmarks and trees
+    verbose : bool, default False, show progress bars
+
+    Attributes
+    ----------
+    landmarks_ : (N,) int array, rows of `X` that were fitted; what follows is of them
+    embedding_ : (N, k) array, coordinates of the training rows: feature, code of the branch and the
+        principal axes, those that vary most first
+    embeddings_ : list of arrays, the data and the coordinates after each of `n_iterations_` steps
+    estimate_ : FeatureRegressor, estimate of the feature; its `weights_` name what it consists of
+    branches_ : Branches of the level sets; branch_ : (N,) int array, the branch of each row
+    flow_ : Flow; diagnostics_ : dict of arrays, what each step did, and `merged`: the share of the
+        nearest rows on another branch, in the data and after each step, see `Branches.merged`
+    residuals_ : (N, n) array, features less their held-out values; errors_ : ErrorModel
+    verdict_ : Verdict, how far to trust the map, in numbers and words
+
+    Raises
+    ------
+    ValueError
+        Rows without numbers or fewer than 4, a constant feature, parameters out of their range.
+
+    Examples
+    --------
+    >>> from idm_nb.examples import feature_example
+    >>> X, y, _ = feature_example("annulus radius", 600, random_state=0)
+    >>> model = IteratedDiffusionMap(random_state=0).fit(X[:500], y[:500])
+    >>> bool(model.score(X[500:], y[500:]) > 0.99)
+    True
+    """
+
+    def __init__(self, n_iterations="auto", *, tau=0.95, regressor="auto", flow=None, odds=20.0,
+                 placed_by="posterior", n_neighbors="auto", n_components=64, landmarks=None,
+                 random_state=None, verbose=False):  # fmt: skip
+        self.n_iterations, self.tau, self.regressor, self.flow = n_iterations, tau, regressor, flow
+        self.odds, self.placed_by, self.n_neighbors = odds, placed_by, n_neighbors
+        self.n_components, self.landmarks, self.verbose = n_components, landmarks, verbose
+        self.random_state = random_state
 
 # %% ../nbs/05_the_estimator.ipynb #0d59e283
 @patch
@@ -360,6 +337,15 @@ def kneighbors(self: IteratedDiffusionMap, X=None, n_neighbors=10):
     -------
     distance : (q, k) array, in the unit of the embedding; index : (q, k) int array of rows of
     the training data
+
+    Examples
+    --------
+    >>> from idm_nb.examples import feature_example
+    >>> X, y, _ = feature_example("annulus radius", 600, random_state=0)
+    >>> model = IteratedDiffusionMap(random_state=0).fit(X[:500], y[:500])
+    >>> distance, index = model.kneighbors(X[500:], n_neighbors=5)
+    >>> bool(np.abs(y[:500][index] - y[500:, None]).max() < 0.1)
+    True
     """
     check_is_fitted(self)
     n = len(self.training_.inverse)

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from .core import check_number
 from .neighbors import Search, nearest
 from .storage import Storage
-from .walk import MOST_SETS, cuts_of, splits_of, walk_neighbors
+from .walk import MOST_SETS, cuts_of, walk_neighbors
 
 # %% ../nbs/04d_level_sets.ipynb #13b75c2b
 WINDOW = 1.5  # points of a window: so many times N^(2/3)

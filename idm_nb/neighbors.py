@@ -419,6 +419,7 @@ def landmark_rows(X, landmarks, random_state=None):
         pool = rng.permutation(len(X))[: POOL * count]
         return np.sort(pool[kmeans_plusplus(X[pool], count, n_local_trials=1, random_state=rng)[1]])
     rows = np.asarray(landmarks)
-    if rows.ndim != 1 or not len(rows) or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= len(X):
+    whole = rows.ndim == 1 and len(rows) and rows.dtype.kind in "iu"
+    if not whole or rows.min() < 0 or rows.max() >= len(X):
         raise ValueError(f"landmarks must be a number, or rows from 0 to {len(X) - 1}, got {landmarks!r}")
     return np.unique(rows)

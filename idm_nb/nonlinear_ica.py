@@ -182,8 +182,60 @@ def choose_components(spectrum, n, alpha):
     turned = spectrum.functions[:, selected] @ rotation
     return selected, rotation * np.sign(np.sum(fix_signs(turned) * turned, axis=0)), shares
 
-# %% ../nbs/10_nonlinear_ica.ipynb #ad26d150
-class NonlinearICA(SpectralMap):
+# %% ../nbs/10_nonlinear_ica.ipynb #de272bc3
+class HiddenVariables(SpectralMap):
+    "How a `NonlinearICA` is fitted, and points are placed by it; its parameters are named there."
+
+    def fit(self, X, y=None, covariances=None):
+        """Find the independent variables behind `X`.
+
+        Parameters
+        ----------
+        X : (N, m) array, observed points
+        y : ignored
+        covariances : (N, m, m) array, default None
+            Covariance `J J'` at each point, from `covariances_from_bursts` or `_from_balls`. None
+            takes the identity: the plain diffusion map, for comparison.
+        """
+        X = check_fit(self, X, min_points=4)
+        N, m = X.shape
+        n = check_number("n_components", self.n_components, 1, N - 1, integer=True)
+        self.rank_ = m if self.rank is None else check_number("rank", self.rank, 1, m, integer=True)
+        wanted = max(20, 8 * n) if is_auto(self.n_eigenfunctions) else self.n_eigenfunctions
+        check_number("n_eigenfunctions", wanted, n, integer=True)
+        check_number("alpha", self.alpha, 0, 1)
+        check_choice("guard", self.guard, (True, False))
+        check_choice("keep_self", self.keep_self, ("auto", True, False))
+        self.rows_, metric = TrainingRows(X), hidden_metric(X, covariances, self.rank_, self.guard)
+        chosen = hidden_bandwidth(metric, self.epsilon, self.keep_self)
+        self.kernel_sum_, epsilon, self.keep_self_ = chosen
+        edges, self.epsilon_ = near_pairs(metric, epsilon, isinstance(self.epsilon, str))
+        self.dimension_ = self.kernel_sum_.slope_at(self.epsilon_, self.keep_self_)
+        remedy = f"a larger epsilon than {self.epsilon_:.3g}"
+        self.n_connected_components_ = warn_if_apart(edges, remedy)
+        self.dimension_used_ = float(self.rank_)
+        options = dict(dimension=self.dimension_used_, alpha=self.alpha, keep_self=self.keep_self_)
+        options.update(random_state=self.random_state)
+        self.diffusion_ = Diffusion(metric, edges, self.epsilon_, min(wanted, N - 1) + 1, **options)
+        found = choose_components(self.diffusion_.spectrum, n, self.alpha)
+        self.selected_, self.rotation_, self.undetermined_shares_ = found
+        self.embedding_, self._n_features_out = self.eigenfunctions_[:, self.selected_] @ self.rotation_, n
+        return self
+
+    def transform(self, X, covariances=None):
+        """Independent components at the points `X`, one a column, `(q, n_components)`.
+
+        `covariances` `(q, m, m)` belong to the rows of `X`; None takes for each row that of the
+        nearest training point.
+        """
+        return self.extend(X, covariances)[:, self.selected_] @ self.rotation_
+
+    def fit_transform(self, X, y=None, covariances=None):
+        "`fit`, and the components of the training points."
+        return self.fit(X, y, covariances).embedding_
+
+# %% ../nbs/10_nonlinear_ica.ipynb #5a9ad529
+class NonlinearICA(HiddenVariables):
     """Nonlinear independent component analysis by an anisotropic diffusion map.
 
     Parameters
@@ -237,54 +289,6 @@ class NonlinearICA(SpectralMap):
         self.n_components, self.rank, self.epsilon, self.alpha = n_components, rank, epsilon, alpha
         self.guard, self.keep_self, self.n_eigenfunctions = guard, keep_self, n_eigenfunctions
         self.random_state = random_state
-
-    def fit(self, X, y=None, covariances=None):
-        """Find the independent variables behind `X`.
-
-        Parameters
-        ----------
-        X : (N, m) array, observed points
-        y : ignored
-        covariances : (N, m, m) array, default None
-            Covariance `J J'` at each point, from `covariances_from_bursts` or `_from_balls`. None
-            takes the identity: the plain diffusion map, for comparison.
-        """
-        X = check_fit(self, X, min_points=4)
-        N, m = X.shape
-        n = check_number("n_components", self.n_components, 1, N - 1, integer=True)
-        self.rank_ = m if self.rank is None else check_number("rank", self.rank, 1, m, integer=True)
-        wanted = max(20, 8 * n) if is_auto(self.n_eigenfunctions) else self.n_eigenfunctions
-        check_number("n_eigenfunctions", wanted, n, integer=True)
-        check_number("alpha", self.alpha, 0, 1)
-        check_choice("guard", self.guard, (True, False))
-        check_choice("keep_self", self.keep_self, ("auto", True, False))
-        self.rows_, metric = TrainingRows(X), hidden_metric(X, covariances, self.rank_, self.guard)
-        chosen = hidden_bandwidth(metric, self.epsilon, self.keep_self)
-        self.kernel_sum_, epsilon, self.keep_self_ = chosen
-        edges, self.epsilon_ = near_pairs(metric, epsilon, isinstance(self.epsilon, str))
-        self.dimension_ = self.kernel_sum_.slope_at(self.epsilon_, self.keep_self_)
-        remedy = f"a larger epsilon than {self.epsilon_:.3g}"
-        self.n_connected_components_ = warn_if_apart(edges, remedy)
-        self.dimension_used_ = float(self.rank_)
-        options = dict(dimension=self.dimension_used_, alpha=self.alpha, keep_self=self.keep_self_)
-        options.update(random_state=self.random_state)
-        self.diffusion_ = Diffusion(metric, edges, self.epsilon_, min(wanted, N - 1) + 1, **options)
-        found = choose_components(self.diffusion_.spectrum, n, self.alpha)
-        self.selected_, self.rotation_, self.undetermined_shares_ = found
-        self.embedding_, self._n_features_out = self.eigenfunctions_[:, self.selected_] @ self.rotation_, n
-        return self
-
-    def transform(self, X, covariances=None):
-        """Independent components at the points `X`, one a column, `(q, n_components)`.
-
-        `covariances` `(q, m, m)` belong to the rows of `X`; None takes for each row that of the
-        nearest training point.
-        """
-        return self.extend(X, covariances)[:, self.selected_] @ self.rotation_
-
-    def fit_transform(self, X, y=None, covariances=None):
-        "`fit`, and the components of the training points."
-        return self.fit(X, y, covariances).embedding_
 
 # %% ../nbs/10_nonlinear_ica.ipynb #0dd8a712
 @patch

@@ -5,8 +5,9 @@
 # %% auto #0
 __all__ = ['ReebGraph', 'reeb_graph']
 
-# %% ../nbs/05c_branches.ipynb #6286305b
+# %% ../nbs/05c_branches.ipynb #24a828e3
 import numpy as np
+from fastcore.basics import patch
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils.validation import check_is_fitted
 
@@ -73,7 +74,7 @@ def draw_graph(graph, ax, points, size, cmap):
     ax.spines[["top", "right", "bottom"]].set_visible(False)
     return ax
 
-# %% ../nbs/05c_branches.ipynb #b38765f6
+# %% ../nbs/05c_branches.ipynb #f808bd7b
 class ReebGraph(Storage):
     """Reeb graph of a feature on rows of data: its branches are the components of the level sets.
 
@@ -140,32 +141,38 @@ class ReebGraph(Storage):
         X = check_points(X)
         return self.found.assign_proba(self.axes(X), check_heights(heights, len(X), False)[:, None])
 
-    def assign(self, X, heights=None):
-        "Branch `(q,)` of rows `X` `(q, m)`."
-        if self.model is not None:
-            return self.model.assign(X)
-        return self.assign_proba(X, heights).argmax(axis=1)
+# %% ../nbs/05c_branches.ipynb #024e97fc
+@patch
+def assign(self: ReebGraph, X, heights=None):
+    "Branch `(q,)` of rows `X` `(q, m)`."
+    if self.model is not None:
+        return self.model.assign(X)
+    return self.assign_proba(X, heights).argmax(axis=1)
 
-    def plot(self, ax=None, *, points=True, size=4, cmap="tab10"):
-        """Draw the graph with the height upwards, and its rows around their branches.
 
-        Parameters
-        ----------
-        ax : matplotlib axes, default None: a new figure
-        points : bool, default True, draw the rows, spread sideways at random
-        size : float, marker area of the rows
-        cmap : str, colour map, one colour a branch
+@patch
+def plot(self: ReebGraph, ax=None, *, points=True, size=4, cmap="tab10"):
+    """Draw the graph with the height upwards, and its rows around their branches.
 
-        Returns
-        -------
-        matplotlib axes
-        """
-        return draw_graph(self, ax, points, size, cmap)
+    Parameters
+    ----------
+    ax : matplotlib axes, default None: a new figure
+    points : bool, default True, draw the rows, spread sideways at random
+    size : float, marker area of the rows
+    cmap : str, colour map, one colour a branch
 
-    def __repr__(self):
-        counts = (self.n_pieces, "piece"), (len(self.branches), "branch"), (self.n_loops, "loop")
-        say = lambda n, word: f"{n} {word}" + ("" if n == 1 else "es" if word == "branch" else "s")
-        return "ReebGraph: " + ", ".join(say(*c) for c in (*counts, (self.n_ends, "end")))
+    Returns
+    -------
+    matplotlib axes
+    """
+    return draw_graph(self, ax, points, size, cmap)
+
+
+@patch
+def __repr__(self: ReebGraph):
+    counts = (self.n_pieces, "piece"), (len(self.branches), "branch"), (self.n_loops, "loop")
+    say = lambda n, word: f"{n} {word}" + ("" if n == 1 else "es" if word == "branch" else "s")
+    return "ReebGraph: " + ", ".join(say(*c) for c in (*counts, (self.n_ends, "end")))
 
 # %% ../nbs/05c_branches.ipynb #932a665e
 def check_heights(heights, n, vary=True):

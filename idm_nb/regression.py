@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dpotri
 from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 
-from .core import chunks, sums_by
+from .core import chunks, labels_of, sums_by
 from .neighbors import PrincipalAxes
 from .storage import Storage
 
@@ -43,11 +43,11 @@ class FeatureEstimate(Storage, ABC):
         spread = w @ (y - np.average(y, axis=0, weights=w)) ** 2
         return float(1 - np.sum(w @ self.residuals_**2) / np.sum(spread))
 
-# %% ../nbs/04b_feature_estimates.ipynb #474a3a19
+# %% ../nbs/04b_feature_estimates.ipynb #8f90e116
 def mean_of_others(features, groups=None, weights=None):
     "Mean `(N, n)` of the features of the other groups (rows if None), for each row."
     n = len(features)
-    label = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
+    label = labels_of(groups, n)
     w = np.ones(n) if weights is None else weights
     sums = sums_by(label, w[:, None] * features)
     rest = np.maximum(w.sum() - np.bincount(label, w), 1e-300)
@@ -97,7 +97,7 @@ def of_factor(U):
     share = of_root(U)
     return lambda rows: 1 - share(None) if rows is None else np.eye(rows.shape[1]) - share(rows)
 
-# %% ../nbs/04b_feature_estimates.ipynb #fc84fdc7
+# %% ../nbs/04b_feature_estimates.ipynb #3b17c849
 N_FOLDS = 3  # two from MANY rows
 MANY = 2000
 N_TRIED = 400  # rows on which parameters are tuned
@@ -105,7 +105,7 @@ N_TRIED = 400  # rows on which parameters are tuned
 
 def fold_of_rows(groups, n_folds, random_state=0):
     "Fold `(N,)` of each row: whole groups, the largest first into the emptiest fold."
-    labels = np.unique(groups, return_inverse=True)[1].ravel()
+    labels = labels_of(groups, len(groups))
     sizes = np.bincount(labels)
     order = check_random_state(random_state).permutation(len(sizes))
     load, fold = np.zeros(min(n_folds, len(sizes))), np.empty(len(sizes), dtype=int)
@@ -156,7 +156,7 @@ def rms(residuals):
     "Root mean square of residual vectors `(N, n)`."
     return float(np.sqrt(np.mean(np.sum(residuals**2, axis=1))))
 
-# %% ../nbs/04b_feature_estimates.ipynb #2492cc30
+# %% ../nbs/04b_feature_estimates.ipynb #e4a2d29f
 class CrossTuned(FeatureEstimate):
     """Estimate by a smoother whose parameters are chosen outside the fold they are used for.
 
@@ -183,7 +183,7 @@ class CrossTuned(FeatureEstimate):
     def fit(self, X, y, groups=None, weights=None):
         start, N = time.process_time(), len(X)
         rng = check_random_state(self.random_state)
-        labels = np.arange(N) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
+        labels = labels_of(groups, N)
         alone = None if labels.max() == N - 1 else labels
         s = np.ones(N) if weights is None else np.sqrt(weights)
         fold = fold_of_rows(labels, N_FOLDS if N < MANY else 2, rng)

@@ -14,7 +14,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils import check_random_state
 
 from .core import check_choice, check_features, check_groups, check_number, check_points
-from .core import check_seed, chunks, is_auto, one_thread, sums_by
+from .core import check_seed, chunks, is_auto, labels_of, one_thread, sums_by
 from .estimate import FeatureRegressor
 from .images import LearnedBasis
 from .regression import some_rows
@@ -113,19 +113,19 @@ def exchanged(X, columns, stand):
             X[k * n : (k + 1) * n, j] = stand[:, j]
     return X
 
-# %% ../nbs/06a_relevance.ipynb #79d5c909
+# %% ../nbs/06a_relevance.ipynb #dfe071d3
 def shuffled_rows(n, groups, rng):
     "A random order of `n` rows; with `groups` `(n,)` of whole groups."
     if groups is None:
         return rng.permutation(n)
-    labels = np.unique(groups, return_inverse=True)[1]
+    labels = labels_of(groups, n)
     home = np.argsort(labels, kind="stable")
     blocks = np.split(home, np.cumsum(np.bincount(labels))[:-1])
     order = np.empty(n, dtype=int)
     order[home] = np.concatenate([blocks[i] for i in rng.permutation(len(blocks))])
     return order
 
-# %% ../nbs/06a_relevance.ipynb #78f52e66
+# %% ../nbs/06a_relevance.ipynb #6523efe4
 class Projection:
     "Relevance by projection: `values` `(m,)`, and `draws` of them under the null hypothesis."
 
@@ -158,7 +158,7 @@ class Exchange:
             columns = varying[piece]
             change = predict(exchanged(X, columns, stand)).reshape(len(columns), *target.shape) - target
             growth[:, columns] = (np.sum(change**2, axis=2) - missed).T
-        label = np.arange(len(rows)) if groups is None else np.unique(groups, return_inverse=True)[1]
+        label = labels_of(groups, len(rows))
         spread = 2 * len(rows) * max(target.var(axis=0).sum(), 1e-300)
         self.parts = sums_by(label, growth) / spread
         self.values = self.parts.sum(axis=0)

@@ -22,7 +22,7 @@ from .reeb import reeb_graph
 from .relevance import relevance_baseline
 from .report import branch_table, model_report, relevance_section
 from .storage import Storage, allow_as_usual, regular, save_model, undisturbed
-from .tables import Table, write_csv
+from .tables import write_csv
 
 # %% ../nbs/21a_results.ipynb #5f5f093f
 class Plain(Storage):
@@ -118,6 +118,7 @@ class TableModel(Storage):
             self.scale = np.stack([values.mean(axis=0), np.where(spread > 0, spread, 1.0)])
             values = self.prepare(table)[~new]
         self.model.fit(values, self.coding.encode(truth[~new]), None if groups is None else groups[~new])
+        self.rows = self.rows[self.model.landmarks_]
         return self
 
     def prepare(self, table):
@@ -268,6 +269,7 @@ class Results:
     Attributes
     ----------
     rows : Placed, all rows; fresh : Placed, rows kept back, or None
+    known : (N,) bool array, rows that were fitted: all others, or the landmarks among them
     branches : dict, columns of `branches.csv`; labels : BranchLabels or None
     numbers, plain : dicts, see `held_out_numbers` and `plain_methods`; None if nothing was kept back
     local, projection : Relevance of the data columns
@@ -276,19 +278,21 @@ class Results:
     def __init__(self, fitted, table, truth, new, *, groups=None, labels=None, shape=None, seed=0):
         self.fitted, self.truth, self.new, self.shape = fitted, truth, new, shape
         self.source, self.y = str(table.source), fitted.coding.encode(truth)
-        model, self.rows = fitted.model, Placed.known(fitted.model)
+        model, known = fitted.model, np.isin(np.arange(len(new)), fitted.rows - 1)
+        self.known, self.rows = known, Placed.known(model)
         self.fresh = self.numbers = self.plain = None
+        if not known.all():
+            self.rows = joined(~known, self.rows, Placed.new(model, fitted.prepare(table)[~known]))
         if new.any():
-            self.fresh = Placed.new(model, fitted.prepare(table)[new])
+            self.fresh = self.rows.part(new)
             self.numbers = held_out_numbers(model, self.fresh, self.y[new])
-            kept = None if groups is None else groups[~new]
-            self.plain = plain_methods(self.rows.X, self.y[~new], self.fresh.X, self.y[new], kept)
-            self.rows = joined(new, self.rows, self.fresh)
+            X, kept = self.rows.X[known], None if groups is None else groups[known]
+            self.plain = plain_methods(X, self.y[known], self.fresh.X, self.y[new], kept)
         enough = new.sum() >= FEWEST
         asked, mask = (self.fresh, new) if enough else (self.rows, np.ones(len(new), dtype=bool))
         kept = None if groups is None else groups[mask]
         self.local, self.projection = column_relevance(fitted, asked, self.y[mask], kept, seed)
-        self.branches = branch_table(model, truth[~new], fitted.features)
+        self.branches = branch_table(model, truth[known], fitted.features)
         self.labels = None if labels is None else BranchLabels(*labels, self.rows.branch, new)
         if self.labels is not None:
             self.branches[f"mostly {self.labels.name}"] = self.labels.mostly
@@ -405,7 +409,8 @@ FILES = ("embedding.csv", "predictions.csv", "branches.csv", "relevance.csv", "m
 def files_of(results, **more):
     "Writers of all files of a folder of results, see `write_folder`; `more` goes into the summary."
     fitted, rows = results.fitted, results.rows
-    first = {"row": range(1, len(results.new) + 1), "part": np.where(results.new, "held-out", "train")}
+    part = np.where(results.new, "held-out", np.where(results.known, "train", "placed"))
+    first = {"row": range(1, len(part) + 1), "part": part}
     truth = dict(zip(fitted.features, results.truth.T))
     tables = {
         "embedding.csv": {**first, "branch": rows.branch, **coordinate_columns(rows.embedding)},

@@ -168,7 +168,7 @@ def relinked(text, entries):
         return f"[{match[1]}]({entry})" if entry else match[1]
     return re.sub(rf"\[(`[^`]+`)\]\({SITE}([^)]+)\)", link, text).replace(SITE, "")
 
-# %% ../nbs/24_this_site.ipynb #92f89d8e
+# %% ../nbs/24_this_site.ipynb #2754dfe6
 def code_lines(source):
     "Lines of a cell that are neither empty nor an option."
     return [line for line in source.split("\n") if line.strip() and not line.startswith("#|")]
@@ -186,6 +186,14 @@ def folded_as(cell):
     if not cell.get("outputs") and "assert" not in cell.source and len(lines) > 5:
         return "Preparation"
     return "Code" if len(lines) > 15 else None
+
+
+def joined(source):
+    "Code with its captions and alternative texts in one line: a key that is repeated goes on."
+    again = re.compile(r'^(#\| (fig-cap|fig-alt): ".*)"\n#\| \2: "', re.M)
+    while again.search(source):
+        source = again.sub(r"\1 ", source)
+    return source
 
 
 def text_cell(text):
@@ -241,7 +249,7 @@ def lead_picture(cell):
     copy.outputs = [o for o in cell.outputs if "image/png" in o.get("data", {})][:1]
     return copy
 
-# %% ../nbs/24_this_site.ipynb #e7114c35
+# %% ../nbs/24_this_site.ipynb #5b963ccc
 class SitePage:
     """What is done to a chapter after nbdev's own processing: `procs` in `settings.ini` names it.
 
@@ -254,6 +262,7 @@ class SitePage:
         self.nb, self.entries, self.lead = nb, entries_of_book(), None
         cells = []
         for cell in nb.cells:
+            cell.source = joined(cell.source)
             cells.append(cell)
             hidden = {"export", "exporti"} & (getattr(cell, "directives_", None) or {}).keys()
             if hidden and (source := folded_source(cell)):

@@ -12,6 +12,7 @@ import numpy as np
 from fastcore.basics import patch
 from scipy import stats
 
+from .core import labels_of
 from .neighbors import PrincipalAxes, Search
 from .regression import mean_of_others
 from .storage import Storage
@@ -19,13 +20,13 @@ from .storage import Storage
 # %% ../nbs/04f_verdict.ipynb #0a0b66e9
 CHANCE = 1 / 700  # three standard errors of a normal
 
-# %% ../nbs/04f_verdict.ipynb #3567fa2f
+# %% ../nbs/04f_verdict.ipynb #23d6e460
 def gain_over(rivals, residuals, features, groups, weights=None):
     """Mean gain in squared error of residuals `(N, n)` over those of a rival, and its standard error.
 
     Both in units of the variance of the features `(N, n)`. Third the mean gain `(G,)` of each group.
     """
-    label = np.unique(groups, return_inverse=True)[1].ravel()
+    label = labels_of(groups, len(features))
     w = np.ones(len(features)) if weights is None else weights
     mass, missed = np.bincount(label, w), np.sum(rivals**2, axis=1) - np.sum(residuals**2, axis=1)
     gain, n = np.bincount(label, w * missed) / w.sum(), len(mass)

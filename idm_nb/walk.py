@@ -19,7 +19,7 @@ from .diffusion import DiffusionOperator
 from .eigenpairs import leading_eigenpairs
 from .neighbors import nearest
 
-# %% ../nbs/04d_a_walk.ipynb #2b0428be
+# %% ../nbs/04d_a_walk.ipynb #f9edcdad
 PER_LOG = 2 / np.log(9 / 4)  # neighbours of a point: so many times log n, @eq-line-connected
 TUNING = 7  # the neighbour whose distance is the length of a point
 
@@ -44,9 +44,7 @@ def walk_on(points, n_neighbors="auto"):
     rows, columns = np.repeat(np.arange(n), index.shape[1]), index.ravel()
     weights = np.exp(-(distance.ravel() ** 2) / (2 * length[rows] * length[columns]))
     kernel = sp.csr_matrix((weights, (rows, columns)), (n, n))
-    kernel = kernel.maximum(kernel.T)
-    alone = np.asarray(kernel.sum(axis=1)).ravel() < np.finfo(float).tiny  # too far for any weight
-    return DiffusionOperator((kernel + sp.diags_array(alone.astype(float))).tocsr(), 1.0), k
+    return DiffusionOperator(kernel.maximum(kernel.T).tocsr(), 1.0), k
 
 # %% ../nbs/04d_a_walk.ipynb #d8748617
 CLEAR = 0.5  # of the share of a connected curve: the largest share that counts as steps
@@ -127,7 +125,7 @@ def splits_of(points, n_neighbors="auto"):
             found[count] = max(share_within(places, weights, labels), 1e-3), everywhere
     return found
 
-# %% ../nbs/04d_a_walk.ipynb #4461dde8
+# %% ../nbs/04d_a_walk.ipynb #4f99e52b
 def evidence_of(share, count, n, k):
     "Evidence of a cut in `count` sets with this share within, `n` points, `k` neighbours, @eq-evidence."
     limit = CLEAR * connected_share(count)
@@ -146,16 +144,11 @@ def cuts_of(points, n_neighbors="auto"):
     dict from the number of sets to (evidence, labels `(n,)`), see `splits_of`
     """
     n = len(points)
-    many = walk_neighbors(n)
-    if n_neighbors != "auto":
-        return {
-            c: (evidence_of(s, c, n, many), l) for c, (s, l) in splits_of(points, n_neighbors).items()
-        }
-    found = {c: (evidence_of(s, c, n, many), l) for c, (s, l) in splits_of(points, many).items()}
-    fewer = (many + 1) // 2
-    for count, (share, labels) in splits_of(points, fewer).items():
-        evidence = evidence_of(share, count, n, fewer)
-        unseen = np.bincount(labels[labels >= 0]).min() <= many
-        if unseen and (count not in found or evidence > found[count][0]):
-            found[count] = evidence, labels
+    given, many, found = n_neighbors != "auto", walk_neighbors(n), {}
+    for k in (n_neighbors,) if given else (many, (many + 1) // 2):
+        for count, (share, labels) in splits_of(points, k).items():
+            unseen = given or k == many or np.bincount(labels[labels >= 0]).min() <= many
+            evidence = evidence_of(share, count, n, many if given else k)
+            if unseen and (count not in found or evidence > found[count][0]):
+                found[count] = evidence, labels
     return found

@@ -8,6 +8,7 @@ import pytest
 import idm_nb
 from idm_nb import feature_example
 from idm_nb.command_line import build_parser, main
+from idm_nb.storage import load_model
 from idm_nb.tables import read_table, write_csv
 
 X, Y, _ = feature_example("annulus radius", 500, random_state=0)
@@ -192,6 +193,23 @@ def test_groups_and_ignored_columns(tmp_path):
 def test_no_rows_held_out(ring, tmp_path):
     assert fit(ring, "--feature", "radius", "--holdout", "0", "--out", tmp_path / "out") == 0
     assert "held_out" not in json.loads((tmp_path / "out/summary.json").read_text())
+
+
+def test_landmarks_are_fitted_and_the_other_rows_placed(ring, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert fit(ring, "--feature", "radius", "--landmarks", "150", "--out", out) == 0
+    part = np.loadtxt(out / "predictions.csv", delimiter=",", skiprows=1, usecols=1, dtype=str)
+    rows, kept = len(part), (part == "held-out").sum()
+    assert (part == "train").sum() == 150 and (part == "placed").sum() == rows - 150 - kept
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["held_out"]["rows"] == kept > 0 and summary["parameters"]["landmarks"] == 150
+    # the model is of those rows, and names them by their place in the table
+    assert load_model(out / "model.npz").rows.tolist() == (np.flatnonzero(part == "train") + 1).tolist()
+    assert main(["alike", str(out / "model.npz"), str(ring), "--count", "1", "--out", str(tmp_path / "a.csv")]) == 0
+    found = np.loadtxt(tmp_path / "a.csv", delimiter=",", skiprows=1, usecols=(0, 2), dtype=int)
+    assert set(found[:, 1]) <= set(np.flatnonzero(part == "train") + 1)
+    code = fit(ring, "--feature", "radius", "--landmarks", "100000", "--out", tmp_path / "other")
+    refused(capsys, code, "landmarks must be", "100000")
 
 
 def test_demo(tmp_path):

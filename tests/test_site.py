@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from idm_nb.site import joined
+
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "nbs").glob("*.ipynb"))
 SITE = "https://idm-nb.github.io/idm_nb/"
@@ -105,7 +107,7 @@ def test_every_figure_keeps_caption_and_description(pages):
         written = [source(cell) for cell in pages[path.name] if cell["cell_type"] == "code"]
         for cell in cells(path):
             if label := re.search(r"^#\|\s*label: (fig-\S+)", source(cell), flags=re.M):
-                lines = re.findall(r'^#\|\s*(fig-(?:cap|alt)): ("?)(.+)\2$', source(cell), flags=re.M)
+                lines = re.findall(r'^#\|\s*(fig-(?:cap|alt)): ("?)(.+)\2$', joined(source(cell)), flags=re.M)
                 assert [kind for kind, _, _ in lines] == ["fig-cap", "fig-alt"], f"{path.name}: {label[1]}"
                 place, = [text for text in written if re.search(rf"^#\| label: {label[1]}$", text, flags=re.M)]
                 for kind, quote, text in lines:
@@ -113,6 +115,11 @@ def test_every_figure_keeps_caption_and_description(pages):
                     assert f"#| {kind}: {quote}{text}{quote}\n" in place, f"{path.name}: {text}"
                 number += 1
     assert number > 70
+
+
+def test_captions_of_several_lines_are_joined():
+    cell = '#| label: fig-a\n#| fig-cap: "One,"\n#| fig-cap: "two,"\n#| fig-cap: "three."\n#| fig-alt: "Four."\nx = 1\n'
+    assert joined(cell) == '#| label: fig-a\n#| fig-cap: "One, two, three."\n#| fig-alt: "Four."\nx = 1\n'
 
 
 def test_chapters_open_with_a_question_and_what_one_can_do_after_it(pages):
