@@ -14,15 +14,15 @@ from sklearn.utils import check_random_state
 from .neighbors import fix_signs
 
 # %% ../nbs/00e_eigenpairs.ipynb #56da3ae4
-def block_lanczos(matrix, n, *, block=64, tolerance=1e-8, random_state=None):
+def block_lanczos(matrix, n, *, block=32, tolerance=1e-6, random_state=None):
     """The `n` algebraically largest eigenpairs of a sparse symmetric matrix, for large `n`.
 
     Parameters
     ----------
     matrix : (N, N) symmetric sparse matrix of norm about one
     n : int
-    block : int, default 64, vectors multiplied at a time
-    tolerance : float, default 1e-8, largest residual `|A v - xi v|`
+    block : int, default 32, vectors multiplied at a time: fewer make slower products, more a longer basis
+    tolerance : float, default 1e-6, largest residual `|A v - xi v|`
     random_state : int or None
 
     Returns
@@ -34,7 +34,7 @@ def block_lanczos(matrix, n, *, block=64, tolerance=1e-8, random_state=None):
     projected = np.zeros((basis.shape[1],) * 2)
     rng = check_random_state(random_state)
     new = np.linalg.qr(rng.normal(size=(size, block)))[0]
-    count, look = 0, int(2.2 * n)
+    count, look = 0, int(2.15 * n)
     while True:
         here = slice(count, count + block)
         basis[:, here], count = new, count + block
@@ -53,7 +53,7 @@ def block_lanczos(matrix, n, *, block=64, tolerance=1e-8, random_state=None):
             residual = np.linalg.norm(rest @ small[-block:], axis=0).max()
             if residual <= tolerance:
                 return values, basis[:, :count] @ small
-            look = int(1.12 * count)
+            look = int(1.06 * count)
         if full:
             wider = min(size, int(1.3 * count)) + block
             if wider - block <= count + block:
