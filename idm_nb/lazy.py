@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../nbs/00h_lazy_arrays.ipynb #7f17807b
 from functools import wraps
+from inspect import signature
 
 import numpy as np
 
@@ -16,9 +17,14 @@ def is_lazy(X):
     return type(X).__module__.split(".")[0] == "dask"
 
 
-def on_part(part, model, method, columns=None):
+def side_by_side(found):
+    "Several results of a method, such as values and their errors, as columns of one array."
+    return np.column_stack(found) if isinstance(found, tuple) else found
+
+
+def on_part(part, model, method, columns=None, options=()):
     "The method `method` of a model on one part, an array or a data frame, of a table."
-    found = getattr(model, method)(part)
+    found = side_by_side(getattr(model, method)(part, **dict(options)))
     if columns is None:
         return found
     import pandas as pd
@@ -28,7 +34,7 @@ def on_part(part, model, method, columns=None):
     return pd.DataFrame(found, index=part.index, columns=columns)
 
 
-def lazily(model, name, X):
+def lazily(model, name, X, options):
     "Lazy result of the method `name` of a fitted model on the rows of a dask array or data frame `X`."
     import dask
 
@@ -44,24 +50,35 @@ def lazily(model, name, X):
         import pandas as pd
 
         row = pd.DataFrame(row, columns=model.feature_names_in_)
-    example = getattr(model, name)(row)
-    return (_frame if frame else _array)(X, sent, name, example)
+    example = getattr(model, name)(row, **options)
+    found = (_frame if frame else _array)(X, sent, name, side_by_side(example), options)
+    return taken_apart(found, example) if isinstance(example, tuple) else found
 
 # %% ../nbs/00h_lazy_arrays.ipynb #c35a3ee2
-def _array(X, sent, name, example):
+def _array(X, sent, name, example, options):
     "Lazy array of the results on the parts of an array; `example` is that on one row."
-    X = X.rechunk({1: -1})
+    X, given = X.rechunk({1: -1}), dict(model=sent, method=name, options=options, meta=example[:0])
     if example.ndim == 1:
-        return X.map_blocks(on_part, model=sent, method=name, meta=example[:0], drop_axis=1)
-    chunks = (X.chunks[0], (example.shape[1],))
-    return X.map_blocks(on_part, model=sent, method=name, meta=example[:0], chunks=chunks)
+        return X.map_blocks(on_part, drop_axis=1, **given)
+    return X.map_blocks(on_part, chunks=(X.chunks[0], (example.shape[1],)), **given)
 
 
-def _frame(X, sent, name, example):
+def _frame(X, sent, name, example, options):
     "Lazy data frame, or series, of the results on the parts of a data frame."
     columns = name if example.ndim == 1 else [f"{name}{k}" for k in range(example.shape[1])]
     meta = on_part(X._meta, _Given(example[:0]), "result", columns)
-    return X.map_partitions(on_part, sent, name, columns, meta=meta)
+    return X.map_partitions(on_part, sent, name, columns, options, meta=meta)
+
+
+def taken_apart(found, example):
+    "Lazy results whose columns stand side by side, one by one; `example` are those on one row."
+    parts, start = [], 0
+    for part in example:
+        stop = start + (1 if part.ndim == 1 else part.shape[1])
+        chosen = start if part.ndim == 1 else slice(start, stop)
+        parts.append(found[found.columns[chosen]] if hasattr(found, "columns") else found[:, chosen])
+        start = stop
+    return tuple(parts)
 
 
 class _Given:
@@ -78,8 +95,7 @@ def takes_lazy(method):
     def call(self, X, *options, **named):
         if not is_lazy(X):
             return method(self, X, *options, **named)
-        if any(options) or any(named.values()):
-            raise ValueError(f"{method.__name__} takes no options with lazy rows; see `map_blocks` of dask")
-        return lazily(self, method.__name__, X)
+        given = signature(method).bind(self, X, *options, **named).arguments
+        return lazily(self, method.__name__, X, dict(list(given.items())[2:]))
 
     return call

@@ -209,8 +209,11 @@ def test_lazy_arrays_and_frames(ring):
         model.transform(da.ones((10, 5)))
     with pytest.raises(ValueError, match="two dimensions"):
         model.predict(da.ones(10))
-    with pytest.raises(ValueError, match="no options with lazy rows"):
-        model.predict(lazy, return_std=True)
+    for pair in (model.predict(lazy, return_std=True), model.predict(lazy, True)):
+        for found, expected in zip(pair, model.predict(X, return_std=True)):
+            assert found.shape == expected.shape and np.allclose(found.compute(scheduler="threads"), expected)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        model.predict(lazy, errors=True)
     bad = X.copy()
     bad[500, 0] = np.nan
     with pytest.raises(ValueError, match="contains NaN"):
@@ -227,6 +230,11 @@ def test_lazy_frames():
     assert found.name == "predict"
     computed = found.compute(scheduler="threads")
     assert np.allclose(computed, model.predict(frame)) and (computed.index == frame.index).all()
+    several = FeatureRegressor(["kernel"]).fit(frame, np.c_[y, 2 * y])
+    for one in (model, several):
+        pair = one.predict(dd.from_pandas(frame, npartitions=3), return_std=True)
+        for found, expected in zip(pair, one.predict(frame, return_std=True)):
+            assert np.allclose(found.compute(scheduler="threads"), expected)
     embedded = IteratedDiffusionMap(random_state=0).fit(frame, y[:, 0])
     moved = embedded.transform(dd.from_pandas(frame, npartitions=3))
     assert np.allclose(moved.compute(scheduler="threads"), embedded.transform(frame))
