@@ -184,13 +184,14 @@ def run_predict(options):
     fitted, rows = open_model(options.model), rows_of(options.data)
     out = check_file(options.out, (".csv", ".parquet"))
     check_number("--rows", options.rows, 1, integer=True)
+    check_number("--jobs", options.jobs, 1, integer=True)
 
     def columns(table):
         found = Placed.new(fitted.model, fitted.prepare(table))
         numbered = {"row": np.arange(len(table)) + table.before + 1, **fitted.told(found)}
         return {**numbered, **(coordinate_columns(found.embedding) if options.coordinates else {})}
 
-    count = place_parts(columns, rows, out, options.rows, not options.quiet)
+    count = place_parts(columns, rows, out, options.rows, not options.quiet, options.jobs)
     say(options, f"{count} rows written to {out}")
 
 
@@ -364,6 +365,7 @@ def build_parser():
     add_new_rows(predict, run_predict, ".csv or .parquet")
     predict.add_argument("--rows", type=int, default=10_000, metavar="N",
                          help="rows of a part (default 10000)")  # fmt: skip
+    predict.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
     predict.add_argument("--coordinates", action="store_true", help="write the coordinates, too")
     alike = add("alike", "the training rows that are most like new rows")
     add_new_rows(alike, run_alike, ".csv")

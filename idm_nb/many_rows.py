@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from .core import check_number, progress
 from .storage import write_whole
@@ -242,7 +243,14 @@ def check_target(target, columns=None):
     return target
 
 # %% ../nbs/20b_many_rows.ipynb #535ff3c5
-def place_parts(call, rows, target, size, verbose):
+def called_on(tables, call, n_jobs):
+    "What `call` returns for each of some tables, in order, computed by so many processes."
+    if n_jobs == 1:
+        return map(call, tables)
+    return Parallel(n_jobs, return_as="generator")(delayed(call)(table) for table in tables)
+
+
+def place_parts(call, rows, target, size, verbose, n_jobs=1):
     "Call `call(table)` on each part of the `Rows`, and write the columns it returns to `target`."
     target = check_target(target)
     parts = Parts(target, [size, *rows.state()])
@@ -256,16 +264,17 @@ def place_parts(call, rows, target, size, verbose):
         parts.add(opening)
         count = len(first)
     total = None if rows.count is None else -((count - rows.count) // size)
-    for table in progress(rows.parts(size, count), verbose, f"parts of {size} rows", total):
-        parts.add(call(table))
-        count += len(table)
+    found = called_on(rows.parts(size, count), call, n_jobs)
+    for columns in progress(found, verbose, f"parts of {size} rows", total):
+        parts.add(columns)
+        count += len(next(iter(columns.values())))
     read = map(parts.read, parts.files())
     write_whole(target, lambda path: JOINS[target.suffix.lower()](path, read, count))
     shutil.rmtree(parts.folder)
     return count
 
 # %% ../nbs/20b_many_rows.ipynb #1544fdb1
-def in_parts(call, source, target, *, rows=10_000, columns=None, verbose=False):
+def in_parts(call, source, target, *, rows=10_000, columns=None, n_jobs=1, verbose=False):
     """Call a function of rows on a table of any length, part by part, and write what it returns to a file.
 
     A run that was interrupted goes on where it was if it is started again with the same arguments;
@@ -278,6 +287,7 @@ def in_parts(call, source, target, *, rows=10_000, columns=None, verbose=False):
     target : path of a `.npy`, `.parquet` or `.csv` file
     rows : int, default 10000, rows of a part
     columns : list of str, default None: all columns of the source, in their order
+    n_jobs : int, default 1, processes that work on parts, each on one thread
     verbose : bool, default False, show progress
 
     Returns
@@ -300,6 +310,7 @@ def in_parts(call, source, target, *, rows=10_000, columns=None, verbose=False):
     array([3., 3., 3.])
     """
     check_number("rows", rows, 1, integer=True)
+    check_number("n_jobs", n_jobs, 1, integer=True)
     found = rows_of(source)
     unknown = [name for name in columns or [] if name not in found.names]
     if unknown:
@@ -307,4 +318,5 @@ def in_parts(call, source, target, *, rows=10_000, columns=None, verbose=False):
     names = found.names if columns is None else list(columns)
     title = getattr(call, "__name__", "value").strip("<>")
     named = lambda values: array_columns(title, np.asarray(values), title)
-    return place_parts(lambda table: named(call(table.numbers(names))), found, target, rows, verbose)
+    each = lambda table: named(call(table.numbers(names)))
+    return place_parts(each, found, target, rows, verbose, n_jobs)

@@ -94,6 +94,30 @@ def test_a_run_that_was_ended_goes_on(tmp_path, target, number):
     assert not (tmp_path / f"{target}.parts").exists()
 
 
+def process_of(X):
+    return np.full(len(X), float(os.getpid()))
+
+
+def test_several_processes_give_the_same_rows_in_order(ring, tmp_path):
+    model, X = ring
+    np.save(tmp_path / "X.npy", X)
+    for target in ("one.csv", "two.csv"):
+        options = dict(rows=60, n_jobs=1 + (target == "two.csv"))
+        assert in_parts(model.predict, tmp_path / "X.npy", tmp_path / target, **options) == len(X)
+    assert (tmp_path / "one.csv").read_text() == (tmp_path / "two.csv").read_text()
+    in_parts(process_of, tmp_path / "X.npy", tmp_path / "who.npy", rows=60, n_jobs=2)
+    who = np.load(tmp_path / "who.npy").ravel()
+    assert (who[:60] == os.getpid()).all() and (who[60:] != os.getpid()).all()  # the first part is a check
+    bad = X.copy()
+    bad[-1, 0] = np.nan
+    with pytest.raises(ValueError, match=f"not finite at data row {len(X)}"):
+        in_parts(model.predict, bad, tmp_path / "bad.npy", rows=60, n_jobs=2)
+    assert not (tmp_path / "bad.npy").exists()
+    for n_jobs, kind in ((0, ValueError), (1.5, TypeError)):
+        with pytest.raises(kind, match="n_jobs must be an integer"):
+            in_parts(np.sum, X, tmp_path / "y.npy", n_jobs=n_jobs)
+
+
 def leave_parts(tmp_path, X, target):
     np.save(tmp_path / "X.npy", X)
 
@@ -175,7 +199,8 @@ def test_the_command_predicts_in_parts(tmp_path, monkeypatch, capsys):
     write_csv("ring.csv", {"x": X[:, 0], "y": X[:, 1], "radius": y[:, 0]})
     assert main("fit ring.csv --feature radius --out results --quiet".split()) == 0
     write_csv("new.csv", {"y": X[:, 1], "name": ["a"] * 500, "x": X[:, 0]})
-    assert main("predict results/model.npz new.csv --out p.csv --rows 70 --coordinates".split()) == 0
+    command = "predict results/model.npz new.csv --out p.csv --rows 70 --jobs 2 --coordinates"
+    assert main(command.split()) == 0
     assert main("transform results/model.npz new.csv --out t.csv".split()) == 0
     p, t = read_table("p.csv"), read_table("t.csv")
     assert set(p.names) == set(t.names)
@@ -185,6 +210,7 @@ def test_the_command_predicts_in_parts(tmp_path, monkeypatch, capsys):
     assert list(p.columns["foreign"]) == list(t.columns["foreign"])
     for arguments in ("predict results/model.npz none.csv --out q.csv",
                       "predict results/model.npz new.csv --out q.npy",
+                      "predict results/model.npz ring.csv --out q.csv --jobs 0",
                       "predict results/model.npz ring.csv --out q.csv --rows 0"):  # fmt: skip
         capsys.readouterr()
         assert main(arguments.split()) == 2
