@@ -15,11 +15,11 @@ import numpy as np
 from scipy.sparse.linalg import eigsh
 from threadpoolctl import threadpool_limits
 
-from idm_nb import DiffusionMap, KernelSum
-from idm_nb.diffusion import DiffusionOperator, EuclideanMetric, kernel_matrix
-from idm_nb.eigenpairs import leading_eigenpairs
-from idm_nb.manifolds import Torus
-from idm_nb.neighbors import NeighborGraph
+from idm_nb import DiffusionMap
+from idm_nb.datasets import Torus
+from idm_nb.diffusion import EuclideanMetric, KernelSum, NeighborGraph
+from idm_nb.diffusion.numerics import leading_eigenpairs
+from idm_nb.diffusion.operator import DiffusionOperator, kernel_matrix
 
 NEIGHBORS, PAIRS = 64, 20
 

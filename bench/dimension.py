@@ -13,9 +13,8 @@ import warnings
 
 import numpy as np
 
-from idm_nb import tune_local_bandwidth
-from idm_nb.examples import SwissRoll
-from idm_nb.manifolds import Circle, Sphere, Torus
+from idm_nb.datasets import Circle, Sphere, SwissRoll, Torus
+from idm_nb.derivatives import tune_local_bandwidth
 
 
 def in_thirty_dimensions(points, seed=0):

@@ -16,7 +16,9 @@ from statistics import median
 
 import numpy as np
 
-from idm_nb import IteratedDiffusionMap, feature_example, idm, neighbor_recall
+from idm_nb import idm, IteratedDiffusionMap
+from idm_nb.datasets import feature_example
+from idm_nb.diffusion import neighbor_recall
 
 STAGES = {
     "estimate": (idm.FeatureRegressor, "fit"),

@@ -15,8 +15,9 @@ import tracemalloc
 import numpy as np
 
 from idm_nb import NonlinearICA
-from idm_nb.diffusion import kernel_matrix
-from idm_nb.hidden_lengths import REACH, CovarianceMetric, MetricEdges, stretch_factors
+from idm_nb.diffusion.operator import kernel_matrix
+from idm_nb.relatives import CovarianceMetric
+from idm_nb.relatives.hidden_lengths import MetricEdges, REACH, stretch_factors
 
 
 def example(n_points, n_columns, rank, seed=0):

@@ -79,7 +79,7 @@ def map_beside_umap(rounds, sizes=(3000, 10000, 30000), largest=10000):
 def plain(rounds, sizes=(5000, 20000)):
     "`DiffusionMap` of a torus with 64 neighbours and 20 pairs, beside its peers."
     from diffusion_map import PAIRS, PEERS, available, stages
-    from idm_nb.manifolds import Torus
+    from idm_nb.datasets import Torus
 
     exact, found = Torus().laplacian_eigenvalues(PAIRS + 1)[1:], {}
     peers = available(Torus().sample(500, random_state=0).points)
@@ -228,10 +228,9 @@ def demo(rounds):
 
 def stages(rounds, n=10000):
     "Floating-point operations and bytes of the stages that bound a fit of `n` rows, beside what they took."
-    from idm_nb import DiffusionMap, IteratedDiffusionMap, feature_example
-    from idm_nb.manifolds import Torus
-    from idm_nb.neighbors import NeighborGraph
-    from idm_nb.regression import KernelFit
+    from idm_nb.datasets import Torus
+    from idm_nb.diffusion import NeighborGraph
+    from idm_nb.regression.kernel import KernelFit
     from scipy.linalg import eigh
 
     rng, found = np.random.default_rng(0), {}

@@ -1,49 +1,52 @@
 """Iterated diffusion maps: find the geometry in which distance means difference in the feature.
 
-The modules are written in the notebooks of `nbs/`; this file only names what they offer. A name is imported when it is
-first used, so that `import idm_nb` is fast.
+The code is written in the notebooks of `nbs/`, one folder for each part. This file offers the names that most users need, listed in
+`__init__.pyi`; a name is imported when it is first used. Everything else is public in its part, as `idm_nb.diffusion.KernelSum`.
 """
 
+import warnings
 from importlib import import_module
+from pkgutil import iter_modules
 
-__version__ = "0.1.0"
+import lazy_loader
 
-_PLACES = {
-    "examples": "angle_feature feature_example",
-    "measures": "linear_residual neighbor_recall recall_by_component",
-    "bandwidth": "KernelSum",
-    "diffusion_map": "DiffusionMap",
-    "local_kernel": "local_generator tangent_moments",
-    "derivative": "LocalRegression estimate_derivative",
-    "scaling_law": "dimension_curves singular_value_scaling tangent_spaces tune_local_bandwidth",
-    "estimate": "FeatureRegressor",
-    "idm": "IteratedDiffusionMap",
-    "letter": "DiffusionFlow",
-    "reeb": "ReebGraph reeb_graph",
-    "images": "LearnedBasis rotated_digits turned_objects wave_images",
-    "relevance": "Relevance feature_relevance relevance_baseline",
-    "hidden_lengths": "covariances_from_balls covariances_from_bursts drift_from_bursts",
-    "nonlinear_ica": "NonlinearICA",
-    "conformal_map": "ConformalMap",
-    "diffeomorphism": "DiffeomorphismMap",
-    "explorer": "explore",
-    "explorer_page": "save_explorer",
-    "many_rows": "in_parts",
+__version__ = "0.2.0.dev0"
+
+_lazy, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+__all__ = sorted(set(_names) - {module.name for module in iter_modules(__path__)})
+
+_MOVED = {  # names of version 0.1, and the part where each is now
+    "angle_feature": "datasets",
+    "feature_example": "datasets",
+    "rotated_digits": "datasets",
+    "turned_objects": "datasets",
+    "wave_images": "datasets",
+    "KernelSum": "diffusion",
+    "linear_residual": "diffusion",
+    "neighbor_recall": "diffusion",
+    "recall_by_component": "diffusion",
+    "local_generator": "kernels",
+    "tangent_moments": "kernels",
+    "LocalRegression": "derivatives",
+    "dimension_curves": "derivatives",
+    "estimate_derivative": "derivatives",
+    "singular_value_scaling": "derivatives",
+    "tangent_spaces": "derivatives",
+    "tune_local_bandwidth": "derivatives",
+    "ReebGraph": "idm",
+    "LearnedBasis": "study",
+    "Relevance": "study",
+    "relevance_baseline": "study",
+    "covariances_from_balls": "relatives",
+    "covariances_from_bursts": "relatives",
+    "drift_from_bursts": "relatives",
 }
-_HOME = {name: module for module, names in _PLACES.items() for name in names.split()}
-__all__ = [*_HOME, "load"]
-
-
-def load(path):
-    """Read a model that `model.save(path)` or `idm-nb fit` wrote; no code of the file is run."""
-    return import_module("idm_nb.storage").load_model(path)
 
 
 def __getattr__(name):
-    if name in _HOME:
-        return getattr(import_module(f"idm_nb.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'idm_nb' has no attribute {name!r}")
-
-
-def __dir__():
-    return sorted({*globals(), *__all__})
+    if name not in _MOVED:
+        return _lazy(name)
+    place = f"idm_nb.{_MOVED[name]}"
+    text = f"idm_nb.{name} is now {place}.{name}; the short name will be removed in version 0.4"
+    warnings.warn(text, FutureWarning, stacklevel=2)
+    return getattr(import_module(place), name)

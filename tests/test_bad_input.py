@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from idm_nb import DiffusionFlow, DiffusionMap, IteratedDiffusionMap, estimate_derivative, feature_example, load
-from idm_nb import dimension_curves, singular_value_scaling, tangent_spaces, tune_local_bandwidth
-from idm_nb import NonlinearICA, covariances_from_balls, covariances_from_bursts, drift_from_bursts
+from idm_nb import DiffusionFlow, DiffusionMap, IteratedDiffusionMap, load, NonlinearICA
+from idm_nb.datasets import feature_example
+from idm_nb.derivatives import dimension_curves, estimate_derivative, singular_value_scaling
+from idm_nb.derivatives import tangent_spaces, tune_local_bandwidth
+from idm_nb.relatives import covariances_from_balls, covariances_from_bursts, drift_from_bursts
 
 X, Y, _ = feature_example("annulus radius", 300, random_state=0)
 Y = Y[:, 0]
@@ -194,7 +196,7 @@ def test_duplicates_do_not_disturb_the_local_rules():
 
 
 def test_eigensolver_that_does_not_converge_is_an_error(monkeypatch):
-    import idm_nb.eigenpairs as module
+    import idm_nb.diffusion.numerics as module
 
     def gives_up(*args, **kwargs):
         raise module.ArpackNoConvergence("no", np.ones(3), np.ones((1000, 3)))

@@ -188,7 +188,8 @@ def test_explorer_in_jupyter(chromium, server, canvas):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1100, 420])
 def test_page_without_python(chromium, tmp_path, scheme, width):
-    from idm_nb import IteratedDiffusionMap, feature_example, save_explorer
+    from idm_nb import IteratedDiffusionMap, save_explorer
+    from idm_nb.datasets import feature_example
 
     X, y, _ = feature_example("torus phi", 400, random_state=0)
     model = IteratedDiffusionMap(2, random_state=0).fit(X, y)

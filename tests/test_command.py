@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import idm_nb
-from idm_nb import feature_example
-from idm_nb.command_line import build_parser, main
-from idm_nb.storage import load_model
-from idm_nb.tables import read_table, write_csv
+from idm_nb.app import read_table
+from idm_nb.app.command_line import main
+from idm_nb.app.command_line import build_parser
+from idm_nb.app.tables import write_csv
+from idm_nb.core import load
+from idm_nb.datasets import feature_example
 
 X, Y, _ = feature_example("annulus radius", 500, random_state=0)
 RESULTS = {"embedding.csv", "branches.csv", "predictions.csv", "relevance.csv", "model.npz", "summary.json",
@@ -204,7 +206,7 @@ def test_landmarks_are_fitted_and_the_other_rows_placed(ring, tmp_path, capsys):
     summary = json.loads((out / "summary.json").read_text())
     assert summary["held_out"]["rows"] == kept > 0 and summary["parameters"]["landmarks"] == 150
     # the model is of those rows, and names them by their place in the table
-    assert load_model(out / "model.npz").rows.tolist() == (np.flatnonzero(part == "train") + 1).tolist()
+    assert load(out / "model.npz").rows.tolist() == (np.flatnonzero(part == "train") + 1).tolist()
     assert main(["alike", str(out / "model.npz"), str(ring), "--count", "1", "--out", str(tmp_path / "a.csv")]) == 0
     found = np.loadtxt(tmp_path / "a.csv", delimiter=",", skiprows=1, usecols=(0, 2), dtype=int)
     assert set(found[:, 1]) <= set(np.flatnonzero(part == "train") + 1)
@@ -262,7 +264,7 @@ def test_folders_that_cannot_be_written(ring, tmp_path, capsys):
 
 
 def test_nothing_half_written(ring, tmp_path, capsys, monkeypatch):
-    import idm_nb.results as module
+    import idm_nb.app.results as module
 
     def full(*args):
         raise OSError(28, "No space left on device")

@@ -10,10 +10,11 @@ import time
 import numpy as np
 import pytest
 
-from idm_nb import feature_example
-from idm_nb.command_line import main
-from idm_nb.results import FILES
-from idm_nb.tables import read_table, write_csv
+from idm_nb.app import read_table
+from idm_nb.app.command_line import main
+from idm_nb.app.results import FILES
+from idm_nb.app.tables import write_csv
+from idm_nb.datasets import feature_example
 
 X, Y, _ = feature_example("annulus radius", 60, random_state=0)
 Y = Y[:, 0]
@@ -154,7 +155,7 @@ PLACES = {
 def test_places_that_cannot_be_written_are_known_before_the_work(name, here, capsys, model, monkeypatch):
     (here / "taken").write_text("mine")
     (here / "old" / "model.npz").mkdir(parents=True)
-    monkeypatch.setattr("idm_nb.command_line.build_model", lambda options: pytest.fail("work was done"))
+    monkeypatch.setattr("idm_nb.app.command_line.build_model", lambda options: pytest.fail("work was done"))
     out, words = PLACES[name]
     assert fit(model[0], "--feature", "r", out=out) == 2
     found = capsys.readouterr().err

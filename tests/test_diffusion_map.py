@@ -8,7 +8,8 @@ import pytest
 from sklearn.base import clone
 
 import idm_nb
-from idm_nb import DiffusionMap, feature_example
+from idm_nb import DiffusionMap
+from idm_nb.datasets import feature_example
 
 RING = feature_example("annulus radius", 1000, random_state=0)[0]  # no repeated eigenvalues: signs are all that is free
 POINTS, NEW = RING[:800], RING[800:]

@@ -5,16 +5,15 @@ import inspect
 import re
 
 import pytest
-from test_project import ROOT
+from book import MODULES, module_name
 
 # bases to be subclassed, sisters of what has one, and what other parts of the package make
 NO_EXAMPLE = {
     "Ellipse", "Embedding", "ErrorModel", "FeatureEstimate", "FlatTorus", "Flow", "FlowTask", "Manifold", "Metric",
-    "Relevance", "SitePage", "Sphere", "StoppingRule", "Storage", "TableModel", "Verdict", "load_model", "model_report",
+    "Relevance", "Sphere", "StoppingRule", "Storage", "TableModel", "Verdict", "load", "model_report",
 }  # fmt: skip
-MODULES = [path.stem for path in sorted((ROOT / "idm_nb").glob("*.py")) if not path.stem.startswith("_")]
-PUBLIC = [(module, name) for module in MODULES for name in importlib.import_module(f"idm_nb.{module}").__all__
-          if callable(getattr(importlib.import_module(f"idm_nb.{module}"), name))]  # fmt: skip
+PUBLIC = [(module_name(path), name) for path in MODULES for name in importlib.import_module(module_name(path)).__all__
+          if callable(getattr(importlib.import_module(module_name(path)), name))]  # fmt: skip
 
 
 def sections(text):
@@ -34,7 +33,7 @@ def test_there_are_public_names():
 
 @pytest.mark.parametrize("module, name", PUBLIC)
 def test_docstring(module, name):
-    found = getattr(importlib.import_module(f"idm_nb.{module}"), name)
+    found = getattr(importlib.import_module(module), name)
     text, headings = found.__doc__ or "", sections(found.__doc__ or "")
     makes = found.__init__ if isinstance(found, type) else found
     names = arguments(makes) if "__init__" in vars(found) or not isinstance(found, type) else []

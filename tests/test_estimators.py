@@ -12,8 +12,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import idm_nb
-from idm_nb import ConformalMap, DiffeomorphismMap, DiffusionFlow, DiffusionMap, IteratedDiffusionMap, NonlinearICA
-from idm_nb import covariances_from_bursts, feature_example, neighbor_recall, rotated_digits
+from idm_nb import ConformalMap, DiffeomorphismMap, DiffusionFlow, DiffusionMap
+from idm_nb import IteratedDiffusionMap, NonlinearICA
+from idm_nb.datasets import feature_example, rotated_digits
+from idm_nb.diffusion import neighbor_recall
+from idm_nb.relatives import covariances_from_bursts
 
 EXAMPLES = ["annulus radius", "annulus angle", "torus theta", "torus phi", "sphere x"]
 

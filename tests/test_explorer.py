@@ -12,18 +12,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import idm_nb
-from idm_nb import (
-    DiffusionFlow,
-    DiffusionMap,
-    IteratedDiffusionMap,
-    explore,
-    feature_example,
-    save_explorer,
-)
-from idm_nb.exploration import Exploration, flow_with, told
-from idm_nb.explorer import project
-from idm_nb.explorer_page import explorer_html, page_data, page_file
-from idm_nb.idm import ClosedFlow
+from idm_nb import DiffusionFlow, DiffusionMap, explore, IteratedDiffusionMap, save_explorer
+from idm_nb.datasets import feature_example
+from idm_nb.idm.estimator import ClosedFlow
+from idm_nb.study.exploration import Exploration, flow_with, told
+from idm_nb.study.explorer import explorer_html, page_data, page_file, project
 
 X, Y, _ = feature_example("torus phi", 300, random_state=0)  # an angle as (sin, cos)
 

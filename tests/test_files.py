@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from attacks import ESTIMATORS, X, Y
 
-import idm_nb.storage
-from idm_nb.results import FILES, check_folder, write_folder
-from idm_nb.storage import Storage, load_model, on_stop, write_whole
+import idm_nb.core.files
+from idm_nb.app.results import check_folder, FILES, write_folder
+from idm_nb.core import load, Storage
+from idm_nb.core.files import write_whole
+from idm_nb.core.work import on_stop
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -60,7 +62,7 @@ def test_damaged_files_are_refused_in_one_line(damage, saved, tmp_path):
         content = damage(whole, rng)
         path.write_bytes(content)
         try:
-            found = load_model(path)
+            found = load(path)
         except ValueError as error:
             assert type(error) is ValueError and "\n" not in str(error)
             assert str(error).startswith(f"{path} is not a model saved by idm_nb, or it is damaged")
@@ -91,9 +93,9 @@ def somewhere(tree, value, rng):
 
 STRANGE = [None, 7, -1, "x", [], {}, {"array": 999}, {"array": "a"}, {"array": 0}, {"list": 3}, {"dict": [[1]]},
            {"csr": [1, 2]}, {"strings": 4}, {"tuple": None}, {"object": "os.system", "state": {"dict": []}},
-           {"object": "idm_nb.storage.nothing", "state": {}}, {"object": 3, "state": {}},
-           {"object": "idm_nb.flow.ClosedFlow"}, {"object": "idm_nb.no_such_module.X", "state": {"dict": []}},
-           {"object": "idm_nb.diffusion.Metric", "state": {"dict": []}}]  # fmt: skip
+           {"object": "idm_nb.core.files.nothing", "state": {}}, {"object": 3, "state": {}},
+           {"object": "idm_nb.flow.closed.ClosedFlow"}, {"object": "idm_nb.no_such_module.X", "state": {"dict": []}},
+           {"object": "idm_nb.diffusion.operator.Metric", "state": {"dict": []}}]  # fmt: skip
 
 
 def test_headers_that_make_no_sense_run_nothing(saved, tmp_path, monkeypatch):
@@ -103,7 +105,7 @@ def test_headers_that_make_no_sense_run_nothing(saved, tmp_path, monkeypatch):
         value = STRANGE[k % len(STRANGE)]
         path.write_bytes(edited(saved[1], lambda header: somewhere(header, value, rng)))
         try:
-            found = load_model(path)
+            found = load(path)
         except ValueError as error:
             assert type(error) is ValueError and "\n" not in str(error)
         else:
@@ -119,13 +121,13 @@ def test_headers_that_make_no_sense_run_nothing(saved, tmp_path, monkeypatch):
 def test_headers_that_are_no_model(header, tmp_path):
     np.savez(tmp_path / "m.npz", header=np.array(header))
     with pytest.raises(ValueError, match="is not a model saved by idm_nb"):
-        load_model(tmp_path / "m.npz")
+        load(tmp_path / "m.npz")
 
 
 def test_a_newer_file_is_named_as_such(tmp_path):
     np.savez(tmp_path / "m.npz", header=np.array('{"format": "idm_nb model", "version": 2, "model": null}'))
     with pytest.raises(ValueError, match="was saved by a newer version of idm_nb; update the package"):
-        load_model(tmp_path / "m.npz")
+        load(tmp_path / "m.npz")
 
 
 def lying(path):
@@ -148,7 +150,7 @@ def test_traps_cost_no_memory(trap, tmp_path):
     trap(tmp_path / "m.npz")
     tracemalloc.start()
     with pytest.raises(ValueError, match="is not a model saved by idm_nb"):
-        load_model(tmp_path / "m.npz")
+        load(tmp_path / "m.npz")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 200e6
@@ -173,7 +175,7 @@ def test_a_file_that_is_interrupted_leaves_the_old_one(stage, error, tmp_path, m
                 raise error
 
     if stage != "write":
-        monkeypatch.setattr(idm_nb.storage.os, stage, fail)
+        monkeypatch.setattr(idm_nb.core.files.os, stage, fail)
     with pytest.raises(error if isinstance(error, type) else type(error)):
         write_whole(path, write)
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["t.csv"]

@@ -11,11 +11,13 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap, feature_example
-from idm_nb.command_line import main
-from idm_nb.core import one_thread
-from idm_nb.many_rows import in_parts, rows_of
-from idm_nb.tables import read_table, write_csv
+from idm_nb import DiffusionMap, FeatureRegressor, in_parts, IteratedDiffusionMap
+from idm_nb.app import read_table
+from idm_nb.app.command_line import main
+from idm_nb.app.many_rows import rows_of
+from idm_nb.app.tables import write_csv
+from idm_nb.core.work import one_thread
+from idm_nb.datasets import feature_example
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,7 @@ def test_a_memory_map_is_predicted(ring, tmp_path):
 SLOW = """
 import sys, time
 import numpy as np
-from idm_nb.many_rows import in_parts
+from idm_nb import in_parts
 
 def total(X):
     open("calls.txt", "a").write("x")

@@ -4,17 +4,14 @@ Cells marked `slow` are left out; `tools/refresh.py --slow` runs them.
 """
 
 import os
-from pathlib import Path
 
 import matplotlib
 import pytest
+from book import NOTEBOOKS, ROOT, name_of
 from nbdev.test import test_nb as run_notebook
 
-ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = sorted((ROOT / "nbs").glob("*.ipynb"))
 
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=name_of)
 def test_notebook(path):
     matplotlib.use("agg")
     before = os.getcwd()
@@ -23,4 +20,4 @@ def test_notebook(path):
     finally:
         os.chdir(before)
         matplotlib.pyplot.close("all")
-    assert passed, f"{path.name} failed; its error is above"
+    assert passed, f"{name_of(path)} failed; its error is above"

@@ -7,8 +7,10 @@ import pytest
 from sklearn.base import clone
 
 import idm_nb
-from idm_nb import ConformalMap, DiffeomorphismMap, linear_residual, local_generator, tangent_moments
-from idm_nb.manifolds import Circle, Torus
+from idm_nb import ConformalMap, DiffeomorphismMap
+from idm_nb.datasets import Circle, Torus
+from idm_nb.diffusion import linear_residual
+from idm_nb.kernels import local_generator, tangent_moments
 
 rng = np.random.default_rng(0)
 CLOUD = Torus().sample(700, random_state=0)

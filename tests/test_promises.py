@@ -12,7 +12,8 @@ from attacks import ESTIMATORS, GROUPED, SUPERVISED, X, Y
 from sklearn.utils.estimator_checks import check_estimator
 
 import idm_nb
-from idm_nb import DiffusionMap, IteratedDiffusionMap, feature_relevance, reeb_graph
+from idm_nb import DiffusionMap, feature_relevance, IteratedDiffusionMap, reeb_graph
+from idm_nb.derivatives import estimate_derivative
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # the verdict and the pieces are other tests
 
@@ -259,8 +260,8 @@ def test_graphs_at_all_thresholds(odds, window, fitted):
     (lambda m: feature_relevance(m, X, Y, random_state="x"), "random_state must be None, an integer"),
     (lambda m: feature_relevance(m, X, Y, groups=np.arange(3)), "groups must hold one label for each of the 60"),
     (lambda m: feature_relevance(m, X, Y, groups=np.arange(60) % 3), "groups has 3 different labels: at least 8"),
-    (lambda m: idm_nb.estimate_derivative(X, Y, ridge=np.nan), "ridge must be a number, 0 or more, got nan"),
-    (lambda m: idm_nb.estimate_derivative(X, Y, ridge=-1), "ridge must be a number, 0 or more, got -1"),
+    (lambda m: estimate_derivative(X, Y, ridge=np.nan), "ridge must be a number, 0 or more, got nan"),
+    (lambda m: estimate_derivative(X, Y, ridge=-1), "ridge must be a number, 0 or more, got -1"),
     (lambda m: m.kneighbors(X, 0), "n_neighbors must be an integer, 1 or more and at most 60, got 0"),
     (lambda m: idm_nb.save_explorer(3, "x.html"), "model must be a fitted IteratedDiffusionMap, got int"),
 ])  # fmt: skip

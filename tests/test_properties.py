@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from test_promises import embedding, told
 
 import idm_nb
-from idm_nb.neighbors import TrainingRows, distinct_rows, mean_of_copies
-from idm_nb.storage import Storage, load_model
-from idm_nb.tables import is_number, read_table, write_csv
+from idm_nb.app import read_table
+from idm_nb.app.tables import is_number, write_csv
+from idm_nb.core import load, Storage
+from idm_nb.core.rows import distinct_rows, mean_of_copies, TrainingRows
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -266,7 +267,7 @@ def test_no_bytes_are_taken_for_a_model(content):
         path = Path(folder) / "m.npz"
         path.write_bytes(content)
         with pytest.raises(ValueError, match="is not a model saved by idm_nb"):
-            load_model(path)
+            load(path)
 
 
 @examples(300)

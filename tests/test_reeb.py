@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import idm_nb
-from idm_nb import IteratedDiffusionMap, ReebGraph, feature_example, reeb_graph
+from idm_nb import IteratedDiffusionMap, reeb_graph
+from idm_nb.datasets import feature_example
+from idm_nb.idm import ReebGraph
 
 
 def ring(n=400, seed=None):

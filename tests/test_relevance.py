@@ -10,7 +10,8 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap, LearnedBasis, feature_relevance, relevance_baseline
+from idm_nb import DiffusionMap, feature_relevance, FeatureRegressor, IteratedDiffusionMap
+from idm_nb.study import LearnedBasis, relevance_baseline
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(900, 5))

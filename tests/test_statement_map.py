@@ -1,12 +1,10 @@
 """The appendix that leads from the papers to the book is complete, and its places exist."""
 
-import json
 import re
-from pathlib import Path
 
 import pytest
+from book import NOTEBOOKS, sources
 
-NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "nbs").glob("*.ipynb"))
 PAPERS = {  # equations, figures, and the other numbered items
     "sec-map-idm": (
         [*map(str, range(1, 21)), *(f"A.{k}" for k in range(1, 7))],
@@ -30,12 +28,8 @@ PAPERS = {  # equations, figures, and the other numbered items
 }  # fmt: skip
 
 
-def cells(path):
-    return ["".join(c["source"]) for c in json.loads(path.read_text(encoding="utf-8"))["cells"]]
-
-
 def labels(paths):
-    text = "\n".join(source for path in paths for source in cells(path))
+    text = "\n".join(source for path in paths for source in sources(path))
     found = re.findall(r"\{#((?:sec|eq|thm|fig)-[\w-]+)[^}]*\}", text)
     return {*found, *re.findall(r"#\|\s*label:\s*((?:fig|tbl)-[\w-]+)", text)}
 
@@ -43,7 +37,7 @@ def labels(paths):
 def rows(label):
     "First and last column of the table under a heading."
     map_ = next(path for path in NOTEBOOKS if path.stem.endswith("statement_map"))
-    (table,) = [source for source in cells(map_) if f"{{#{label}}}" in source]
+    (table,) = [source for source in sources(map_) if f"{{#{label}}}" in source]
     lines = [line.strip("| ") for line in table.splitlines() if line.startswith("|")][2:]
     return [(re.split(r"\s*\|\s*", line)[0], re.split(r"\s*\|\s*", line)[-1]) for line in lines]
 

@@ -1,0 +1,6 @@
+from .files import Storage as Storage
+from .files import load as load
+from .pictures import bars as bars
+from .pictures import pixel_map as pixel_map
+from .pictures import scatter as scatter
+from .pictures import scatter_row as scatter_row

@@ -1,0 +1,5 @@
+"""The estimator that users call, and the Reeb graph of its feature."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,3 @@
+from .estimator import IteratedDiffusionMap as IteratedDiffusionMap
+from .reeb import ReebGraph as ReebGraph
+from .reeb import reeb_graph as reeb_graph

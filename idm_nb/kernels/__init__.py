@@ -1,0 +1,5 @@
+"""Local kernels: drift, diffusion and metric of a kernel."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

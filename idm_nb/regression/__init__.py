@@ -1,0 +1,5 @@
+"""The estimate of the feature: candidates, their mixture, its errors and the verdict."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

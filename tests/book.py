@@ -1,0 +1,47 @@
+"""The notebooks, as the tests of the repository read them."""
+
+import ast
+import json
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NBS = ROOT / "nbs"
+NOTEBOOKS = sorted(NBS.glob("*/*.ipynb"))
+MODULES = sorted(path for path in (ROOT / "idm_nb").glob("*/*.py") if not path.stem.startswith("_"))
+
+
+def name_of(path):
+    "Part and chapter of a notebook, as 05_flow/01_flow."
+    return path.relative_to(NBS).with_suffix("").as_posix()
+
+
+def module_name(path):
+    "Dotted name of a module of the package from its path."
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def cells_of(path, kind=None):
+    "Cells of a notebook, all or those of one kind."
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in cells if kind in (None, cell["cell_type"])]
+
+
+def source(cell):
+    return "".join(cell["source"])
+
+
+def sources(path, kind=None):
+    return [source(cell) for cell in cells_of(path, kind)]
+
+
+def imported(text, module):
+    "Names of the modules of the package that the code of a module imports, wherever in the code."
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = module.split(".")[: -node.level] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            found |= {base} if node.module else {f"{base}.{alias.name}" for alias in node.names}
+    return {name for name in found if name.split(".")[0] == "idm_nb"}
