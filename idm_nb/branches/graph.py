@@ -23,6 +23,15 @@ def arcs_of(sets):
     return connected_components(joined, directed=False)[1], sets.links[~regular]
 
 # %% ../../nbs/08_branches/03_graph.ipynb #aa0da730
+def centrality_of(features, sets):
+    "How far each point of each window is from its middle, a list of (w,) arrays."
+    if sets.spans is None:
+        centers = [features[w].mean(axis=0) for w in sets.windows]
+        return [np.linalg.norm(features[w] - c, axis=1) for w, c in zip(sets.windows, centers)]
+    rank = np.argsort(np.argsort(features[:, 0], kind="stable"))
+    return [np.abs(rank[w] - (a + b) / 2) for w, (a, b) in zip(sets.windows, sets.spans)]
+
+
 def rows_of_arcs(sets, arc, centrality):
     """The arc `(N,)` of each row.
 
@@ -198,7 +207,7 @@ class Branches(Storage):
 
     def _read(self, sets):
         arc, forks = arcs_of(sets)
-        rows = rows_of_arcs(sets, arc, self._centrality(sets))
+        rows = rows_of_arcs(sets, arc, centrality_of(self.features, sets))
         self.nodes, self.ends = np.empty(0), np.empty((0, 2), dtype=int)
         if sets.spans is None:
             self.membership = np.unique(rows, return_inverse=True)[1].ravel()
@@ -213,13 +222,6 @@ class Branches(Storage):
         number = np.full(arc.max() + 1, -1)
         number[names] = np.arange(len(names))
         self.membership = number[graph.became[rows]]
-
-    def _centrality(self, sets):
-        if sets.spans is None:
-            centers = [self.features[w].mean(axis=0) for w in sets.windows]
-            return [np.linalg.norm(self.features[w] - c, axis=1) for w, c in zip(sets.windows, centers)]
-        rank = np.argsort(np.argsort(self.heights, kind="stable"))
-        return [np.abs(rank[w] - (a + b) / 2) for w, (a, b) in zip(sets.windows, sets.spans)]
 
     def assign_proba(self, points, features):
         "Probability `(q, n_branches)` of each branch for new points and their (estimated) features."

@@ -123,6 +123,14 @@ def nearest(points, queries, k):
     method = "kd_tree" if points.shape[1] <= 8 else "brute"
     return Search(points, method).nearest(queries, k)
 
+
+def nearest_others(points, k):
+    "The same for the points themselves, each without itself."
+    n, (index, distance) = len(points), nearest(points, points, k + 1)
+    own = index == np.arange(n)[:, None]
+    own[~own.any(axis=1), -1] = True  # among many at the same place the last one goes
+    return index[~own].reshape(n, k), distance[~own].reshape(n, k)
+
 # %% ../../nbs/01_diffusion_maps/02_neighbors.ipynb #a994ee47
 def edges_among(search, index, distance, radii, longest):
     "Pairs `(i, j)` with `|x_i - x_j| <= r_i`, from lists that are extended where ties go on."

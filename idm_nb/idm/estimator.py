@@ -26,7 +26,7 @@ from ..core.checks import check_number, is_auto
 from ..core.files import Storage
 from ..core.rows import distinct_rows, landmark_rows, PrincipalAxes, TrainingRows
 from ..core.work import announce, one_thread, sums_by, takes_lazy
-from ..diffusion.neighbors import nearest, Search
+from ..diffusion.neighbors import nearest, nearest_others, Search
 from ..flow.closed import BelowTheError, ClosedFlow, Flow, FlowTask
 from ..regression.kernel import rms
 from ..regression.stacked import ErrorModel, FeatureRegressor, KINDS
@@ -339,10 +339,8 @@ class IteratedDiffusionMap(FeatureMap):
         if X is not None:
             index, distance = nearest(self.embedding_, self.transform(X), k)
             return distance, index
-        index, distance = nearest(self.embedding_, self.embedding_, k + 1)
-        own = index == np.arange(n)[:, None]
-        own[~own.any(axis=1), -1] = True  # among many at the same place the last one goes
-        return distance[~own].reshape(n, k), index[~own].reshape(n, k)
+        index, distance = nearest_others(self.embedding_, k)
+        return distance, index
 
     def assign(self, X):
         "Branch `(q,)` of the level sets on which each of the rows `X` lies."
