@@ -25,7 +25,11 @@ NEIGHBORS, PAIRS = 64, 20
 
 
 def ours(points):
-    return DiffusionMap(PAIRS, n_neighbors=NEIGHBORS, random_state=0).fit(points).laplacian_eigenvalues_[1:]
+    return (
+        DiffusionMap(PAIRS, n_neighbors=NEIGHBORS, random_state=0)
+        .fit(points)
+        .laplacian_eigenvalues_[1:]
+    )
 
 
 def ours_by_default(points):
@@ -36,7 +40,9 @@ def ours_by_default(points):
 def pydiffmap(points):
     from pydiffmap.diffusion_map import DiffusionMap as Peer
 
-    model = Peer.from_sklearn(alpha=1.0, k=NEIGHBORS, n_evecs=PAIRS, epsilon="bgh", neighbor_params={"n_jobs": 1})
+    model = Peer.from_sklearn(
+        alpha=1.0, k=NEIGHBORS, n_evecs=PAIRS, epsilon="bgh", neighbor_params={"n_jobs": 1}
+    )
     return np.sort(np.real(model.fit(points).evals))[::-1]
 
 
@@ -44,7 +50,9 @@ def graphtools(points):
     # it stops at the diffusion operator, so the eigenpairs of its symmetric form are computed here as ours are
     import graphtools as peer
 
-    graph = peer.Graph(points, knn=16, knn_max=NEIGHBORS, decay=2, anisotropy=1, n_jobs=1, random_state=0)
+    graph = peer.Graph(
+        points, knn=16, knn_max=NEIGHBORS, decay=2, anisotropy=1, n_jobs=1, random_state=0
+    )
     eigsh(graph.diff_aff, PAIRS + 1, which="LA", v0=np.ones(len(points)))
 
 
@@ -80,7 +88,9 @@ def stages(points):
     out["kernel"], kernel = timed(kernel_matrix, metric, graph, test.epsilon)
     build = lambda: DiffusionOperator(kernel, test.epsilon, keep_self=test.keep_self)
     out["operator"], operator = timed(build)
-    out["eigenpairs"], _ = timed(lambda: leading_eigenpairs(operator.symmetric, PAIRS + 1, random_state=0))
+    out["eigenpairs"], _ = timed(
+        lambda: leading_eigenpairs(operator.symmetric, PAIRS + 1, random_state=0)
+    )
     return out
 
 
@@ -98,9 +108,13 @@ def available(points):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", nargs="*", type=int, default=[5000, 20000], metavar="N")
-    parser.add_argument("--repeats", type=int, default=5, help="runs of each; the median is printed")
+    parser.add_argument(
+        "--repeats", type=int, default=5, help="runs of each; the median is printed"
+    )
     args = parser.parse_args()
     exact = Torus().laplacian_eigenvalues(PAIRS + 1)[1:]
     with threadpool_limits(1):
@@ -118,7 +132,10 @@ def main():
             base = statistics.median(seconds["idm_nb DiffusionMap"])
             for name in peers:
                 middle = statistics.median(seconds[name])
-                print(f"{name:32}{middle:8.2f}{middle / base:8.2f}{errors.get(name, ''):>18}", flush=True)
+                print(
+                    f"{name:32}{middle:8.2f}{middle / base:8.2f}{errors.get(name, ''):>18}",
+                    flush=True,
+                )
             parts = stages(points)
             print("ours: " + ", ".join(f"{name} {spent:.2f}" for name, spent in parts.items()))
 

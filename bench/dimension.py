@@ -6,6 +6,7 @@ Usage: python bench/dimension.py [--points N] [--seeds K] [--check]        (need
 Prints the mean absolute error of the dimension at each point, averaged over the samples, and the time of a sample.
 With --check the exit status is 1 if on some data set the gap rule is worse than the best of the three.
 """
+
 import argparse
 import sys
 import time
@@ -30,7 +31,9 @@ DATA = {
     "torus": (lambda n, seed: Torus().sample(n, random_state=seed).points, 2, 0.04),
     "Swiss roll": (lambda n, seed: SwissRoll().sample(n, random_state=seed).points, 2, 0.4),
     "torus in R^30": (
-        lambda n, seed: in_thirty_dimensions(Torus().sample(n, random_state=seed).points), 2, np.sqrt(0.02)
+        lambda n, seed: in_thirty_dimensions(Torus().sample(n, random_state=seed).points),
+        2,
+        np.sqrt(0.02),
     ),
 }
 
@@ -39,15 +42,19 @@ def methods():
     "Functions from points `(N, m)` to dimensions `(N,)`."
     import skdim
 
-    found = {f"idm_nb {rule}": lambda X, rule=rule: tune_local_bandwidth(X, rule=rule)[1]
-             for rule in ("gap", "agreement", "max-slope")}
+    found = {
+        f"idm_nb {rule}": lambda X, rule=rule: tune_local_bandwidth(X, rule=rule)[1]
+        for rule in ("gap", "agreement", "max-slope")
+    }
     for name in ("lPCA", "MLE", "TwoNN"):
         found[name] = lambda X, name=name: getattr(skdim.id, name)().fit_transform_pw(X)
     return found
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--points", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--check", action="store_true")

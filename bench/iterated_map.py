@@ -16,7 +16,7 @@ from statistics import median
 
 import numpy as np
 
-from idm_nb import idm, IteratedDiffusionMap
+from idm_nb import IteratedDiffusionMap, idm
 from idm_nb.datasets import feature_example
 from idm_nb.diffusion import neighbor_recall
 
@@ -95,12 +95,16 @@ def measure(name, n, rounds, runners, warm=False):
             row["recall"] = neighbor_recall(embedding, y[:n], moved, y[n:], 50)
             row["seconds"] += [seconds] if turn else []
     for row in found.values():
-        row["seconds"] = {key: median(s.get(key, 0.0) for s in row["seconds"]) for key in row["seconds"][0]}
+        row["seconds"] = {
+            key: median(s.get(key, 0.0) for s in row["seconds"]) for key in row["seconds"][0]
+        }
     return found
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--example", default="annulus radius")
     parser.add_argument("--sizes", type=int, nargs="+", default=[3000, 10000, 30000])
     parser.add_argument("--rounds", type=int, default=5)
@@ -108,7 +112,11 @@ def main():
     parser.add_argument("--json", help="write all figures there, too")
     options = parser.parse_args()
     table = {}
-    print("| rows | method | fit | " + " | ".join([*STAGES, "other"]) + " | transform | recall | peak memory |")
+    print(
+        "| rows | method | fit | "
+        + " | ".join([*STAGES, "other"])
+        + " | transform | recall | peak memory |"
+    )
     print("|" + "---|" * (len(STAGES) + 7))
     for n in options.sizes:
         runners = {"map": run_map}
@@ -123,8 +131,11 @@ def main():
         for label, row in table[n].items():
             s = row["seconds"]
             parts = " | ".join(f"{s[key]:.2f}" if key in s else "" for key in [*STAGES, "other"])
-            print(f"| {n} | {label} | {s['fit']:.1f} s | {parts} | {s['transform']:.2f} s | {row['recall']:.3f} "
-                  f"| {peak:.2f} GB |", flush=True)  # fmt: skip
+            print(
+                f"| {n} | {label} | {s['fit']:.1f} s | {parts} | {s['transform']:.2f} s | {row['recall']:.3f} "
+                f"| {peak:.2f} GB |",
+                flush=True,
+            )
     times = [row["map"]["seconds"]["fit"] for row in table.values()]
     for (a, s), (b, t) in zip(zip(table, times), list(zip(table, times))[1:]):
         print(f"growth from {a} to {b} rows: exponent {np.log(t / s) / np.log(b / a):.2f}")

@@ -7,6 +7,7 @@ The data are random points of the unit cube of D dimensions under a smooth map t
 Memory is what Python and NumPy hold beyond the input (tracemalloc), and at the end the peak of the whole process.
 For comparison the last line computes the kernel from an array of all differences, for few points.
 """
+
 import argparse
 import resource
 import time
@@ -17,7 +18,7 @@ import numpy as np
 from idm_nb import NonlinearICA
 from idm_nb.diffusion.operator import kernel_matrix
 from idm_nb.relatives import CovarianceMetric
-from idm_nb.relatives.hidden_lengths import MetricEdges, REACH, stretch_factors
+from idm_nb.relatives.hidden_lengths import REACH, MetricEdges, stretch_factors
 
 
 def example(n_points, n_columns, rank, seed=0):
@@ -48,29 +49,40 @@ def all_differences(X, covariances, rank, epsilon):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--points", type=int, nargs="+", default=[2000, 5000, 10000])
     parser.add_argument("--columns", type=int, default=50)
     parser.add_argument("--rank", type=int, default=3)
     args = parser.parse_args()
     for n in args.points:
         x, X, C = example(n, args.columns, args.rank)
-        print(f"{n} points, {args.columns} columns, rank {args.rank}; an (N, N, m) array would hold "
-              f"{8 * n * n * args.columns / 2**20:.0f} MiB")
-        epsilon = 16 ** (2 / args.rank) / (2 * np.pi * n ** (2 / args.rank))  # 16 effective neighbours
-        metric = CovarianceMetric(X, *measured("factors of the covariances", stretch_factors, C, args.rank))
+        print(
+            f"{n} points, {args.columns} columns, rank {args.rank}; an (N, N, m) array would hold "
+            f"{8 * n * n * args.columns / 2**20:.0f} MiB"
+        )
+        # 16 effective neighbours
+        epsilon = 16 ** (2 / args.rank) / (2 * np.pi * n ** (2 / args.rank))
+        metric = CovarianceMetric(
+            X, *measured("factors of the covariances", stretch_factors, C, args.rank)
+        )
         edges = measured("near pairs", MetricEdges, metric, REACH * epsilon)
         measured(f"kernel on {len(edges.indices)} pairs", kernel_matrix, metric, edges, epsilon)
         model = NonlinearICA(args.rank, rank=args.rank, random_state=0)
         measured("NonlinearICA.fit, all together", model.fit, X, covariances=C)
         measured("transform of 1000 points", model.transform, X[:1000] + 1e-6)
-        found = np.abs(np.corrcoef(model.embedding_.T, np.cos(np.pi * x).T)[: args.rank, args.rank :])
+        found = np.abs(
+            np.corrcoef(model.embedding_.T, np.cos(np.pi * x).T)[: args.rank, args.rank :]
+        )
         print(f"  least correlation with a hidden cosine: {found.max(axis=1).min():.4f}")
     few = min(1000, min(args.points))
     x, X, C = example(few, args.columns, args.rank)
     print(f"{few} points, for comparison")
     measured("kernel from all differences", all_differences, X, C, args.rank, 0.01)
-    print(f"peak of the whole process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10:.0f} MiB")
+    print(
+        f"peak of the whole process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10:.0f} MiB"
+    )
 
 
 if __name__ == "__main__":

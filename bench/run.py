@@ -39,8 +39,13 @@ def in_new_process(code, **environment):
     code += "\nimport json, resource; use = resource.getrusage(resource.RUSAGE_SELF)"
     code += "\nfound |= dict(process=use.ru_utime + use.ru_stime, gigabytes=use.ru_maxrss / 2**20)"
     code += "\nprint(json.dumps(found))"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True,
-                          env={**PROCESS, **ONE, **environment})  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**PROCESS, **ONE, **environment},
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -52,7 +57,10 @@ def limits(rounds):
     square, long = np.random.default_rng(0).normal(size=(1500, 1500)), np.ones(2**24)
     product = median(spent(lambda: square @ square)[0] for _ in range(rounds))
     reading = median(spent(np.add, long, long, np.empty_like(long))[0] for _ in range(rounds))
-    return {"gflops": 2 * 1500**3 / product / 1e9, "gigabytes_per_second": 3 * long.nbytes / reading / 1e9}
+    return {
+        "gflops": 2 * 1500**3 / product / 1e9,
+        "gigabytes_per_second": 3 * long.nbytes / reading / 1e9,
+    }
 
 
 # the map beside supervised UMAP
@@ -65,7 +73,9 @@ def map_beside_umap(rounds, sizes=(3000, 10000, 30000), largest=10000):
     found = {}
     for n in sizes:
         runners = {"map": run_map, **({"UMAP": run_umap} if n <= largest else {})}
-        found[n] = measure("annulus radius", n, rounds if n < 10000 else 1, runners, warm=n >= 10000)
+        found[n] = measure(
+            "annulus radius", n, rounds if n < 10000 else 1, runners, warm=n >= 10000
+        )
         code = "from idm_nb import *\n"
         code += f"X, y, _ = feature_example('annulus radius', {n}, random_state=0)\n"
         code += "IteratedDiffusionMap(random_state=0).fit(X, y); found = {}"
@@ -79,6 +89,7 @@ def map_beside_umap(rounds, sizes=(3000, 10000, 30000), largest=10000):
 def plain(rounds, sizes=(5000, 20000)):
     "`DiffusionMap` of a torus with 64 neighbours and 20 pairs, beside its peers."
     from diffusion_map import PAIRS, PEERS, available, stages
+
     from idm_nb.datasets import Torus
 
     exact, found = Torus().laplacian_eigenvalues(PAIRS + 1)[1:], {}
@@ -137,8 +148,12 @@ for landmarks in (None, 10000, 2000):
 
 def many(rounds, name="annulus radius", count=1_000_000):
     "A million rows placed by a model of 10000 landmarks, and the recall that landmarks keep."
-    return {name: {"placed": in_new_process(MANY.format(name=name, count=count)),
-                   "recall": in_new_process(NEAR.format(name=name))}}  # fmt: skip
+    return {
+        name: {
+            "placed": in_new_process(MANY.format(name=name, count=count)),
+            "recall": in_new_process(NEAR.format(name=name)),
+        }
+    }
 
 
 PAIRS_CODE = """
@@ -217,10 +232,26 @@ def demo(rounds):
     "Processor and clock time of `idm-nb demo digits`, one run."
     with tempfile.TemporaryDirectory() as folder:
         before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        subprocess.run([sys.executable, "-m", "idm_nb", "demo", "digits", "--quiet", "--out", folder + "/found"],
-                       check=True, capture_output=True, env=PROCESS)  # fmt: skip
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "idm_nb",
+                "demo",
+                "digits",
+                "--quiet",
+                "--out",
+                folder + "/found",
+            ],
+            check=True,
+            capture_output=True,
+            env=PROCESS,
+        )
         clock, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return {"processor": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, "clock": clock}
+    return {
+        "processor": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        "clock": clock,
+    }
 
 
 # the main stages of a fit beside the limits
@@ -228,10 +259,11 @@ def demo(rounds):
 
 def stages(rounds, n=10000):
     "Floating-point operations and bytes of the stages that bound a fit of `n` rows, beside what they took."
+    from scipy.linalg import eigh
+
     from idm_nb.datasets import Torus
     from idm_nb.diffusion import NeighborGraph
     from idm_nb.regression.kernel import KernelFit
-    from scipy.linalg import eigh
 
     rng, found = np.random.default_rng(0), {}
     few, m = rng.normal(size=(400, 400)), 1000
@@ -240,33 +272,57 @@ def stages(rounds, n=10000):
     rows = np.sort(rng.permutation(n)[:m])
     one = np.ones(n)
     # values and vectors of a symmetric matrix of K rows: 9 K^3 (Golub and Van Loan, section 8.3)
-    found["eigh of 400 rows"] = {"gflop": 9 * 400**3 / 1e9, "gigabytes": 400 * 400 * 8 * 3 / 1e9,
-                                 "calls": [lambda: eigh(few, driver="evd")]}  # fmt: skip
+    found["eigh of 400 rows"] = {
+        "gflop": 9 * 400**3 / 1e9,
+        "gigabytes": 400 * 400 * 8 * 3 / 1e9,
+        "calls": [lambda: eigh(few, driver="evd")],
+    }
     # two triangular solves and a product of M^2 N each, and the kernel M N (m + 20)
-    found["landmark regression"] = {"gflop": (3 * m * m * n + 25 * m * n) / 1e9, "gigabytes": 8 * m * n * 10 / 1e9,
-                                    "calls": [lambda: KernelFit(X, y, None, one, 1.0, 1e-3, landmarks=rows)]}  # fmt: skip
+    found["landmark regression"] = {
+        "gflop": (3 * m * m * n + 25 * m * n) / 1e9,
+        "gigabytes": 8 * m * n * 10 / 1e9,
+        "calls": [lambda: KernelFit(X, y, None, one, 1.0, 1e-3, landmarks=rows)],
+    }
     torus = Torus().sample(n, random_state=0).points
     graph = NeighborGraph(torus, 64)
     edges = len(graph.indices)
-    found["neighbour graph"] = {"gflop": 8 * edges * np.log2(n) / 1e9, "gigabytes": 60 * edges / 1e9,
-                                "calls": [lambda: NeighborGraph(torus, 64)]}  # fmt: skip
+    found["neighbour graph"] = {
+        "gflop": 8 * edges * np.log2(n) / 1e9,
+        "gigabytes": 60 * edges / 1e9,
+        "calls": [lambda: NeighborGraph(torus, 64)],
+    }
     import scipy.sparse as sp
 
     matrix, vector = sp.csr_matrix((np.ones(edges), graph.indices, graph.indptr)), np.ones(n)
-    found["sparse product, 100 times"] = {"gflop": 200 * edges / 1e9, "gigabytes": 1200 * edges / 1e9,
-                                          "calls": [lambda: [matrix @ vector for _ in range(100)]]}  # fmt: skip
+    found["sparse product, 100 times"] = {
+        "gflop": 200 * edges / 1e9,
+        "gigabytes": 1200 * edges / 1e9,
+        "calls": [lambda: [matrix @ vector for _ in range(100)]],
+    }
     for row in found.values():
         call = row.pop("calls")[0]
         call()
         row["seconds"] = median(spent(call)[0] for _ in range(rounds))
     rates = limits(rounds)
     for row in found.values():
-        row["limit"] = max(row["gflop"] / rates["gflops"], row["gigabytes"] / rates["gigabytes_per_second"])
+        row["limit"] = max(
+            row["gflop"] / rates["gflops"], row["gigabytes"] / rates["gigabytes_per_second"]
+        )
     return found
 
 
-PARTS = {"limits": limits, "map": map_beside_umap, "plain": plain, "large": large, "many": many, "pairs": pairs, "threads": threads,
-         "start": start, "demo": demo, "stages": stages}  # fmt: skip
+PARTS = {
+    "limits": limits,
+    "map": map_beside_umap,
+    "plain": plain,
+    "large": large,
+    "many": many,
+    "pairs": pairs,
+    "threads": threads,
+    "start": start,
+    "demo": demo,
+    "stages": stages,
+}
 
 
 # the table
@@ -274,15 +330,24 @@ PARTS = {"limits": limits, "map": map_beside_umap, "plain": plain, "large": larg
 
 def table(head, rows):
     "Lines of a Markdown table."
-    return ["| " + " | ".join(map(str, row)) + " |" for row in (head, ["---"] * len(head), *rows)] + [""]
+    return [
+        "| " + " | ".join(map(str, row)) + " |" for row in (head, ["---"] * len(head), *rows)
+    ] + [""]
 
 
 def page(found):
     "The page of all that was measured."
-    lines = ["# Results", "", "Written by `python bench/run.py`. Ratios count; seconds are those of one core of a shared machine.", ""]
+    lines = [
+        "# Results",
+        "",
+        "Written by `python bench/run.py`. Ratios count; seconds are those of one core of a shared machine.",
+        "",
+    ]
     for name in PARTS:
         if name in found:
-            lines += [f"## {PARTS[name].__doc__.strip().rstrip('.')}", ""] + PAGES[name](found[name])
+            lines += [f"## {PARTS[name].__doc__.strip().rstrip('.')}", ""] + PAGES[name](
+                found[name]
+            )
     return "\n".join(lines)
 
 
@@ -295,13 +360,33 @@ def map_page(found):
     for n, row in found.items():
         ours = row["map"]["seconds"]
         total = ours["fit"] + ours["transform"]
-        rows.append([n, "map", number(ours["fit"]), number(ours["transform"]), 1, number(row["map"]["recall"]),
-                     number(row["map"]["gigabytes"])])  # fmt: skip
+        rows.append(
+            [
+                n,
+                "map",
+                number(ours["fit"]),
+                number(ours["transform"]),
+                1,
+                number(row["map"]["recall"]),
+                number(row["map"]["gigabytes"]),
+            ]
+        )
         if "UMAP" in row:
             theirs = row["UMAP"]["seconds"]
-            rows.append([n, "supervised UMAP", number(theirs["fit"]), number(theirs["transform"]),
-                         number((theirs["fit"] + theirs["transform"]) / total), number(row["UMAP"]["recall"]), ""])  # fmt: skip
-    lines += table(["rows", "", "fit, s", "500 new rows, s", "times ours", "recall", "peak, GB"], rows)
+            rows.append(
+                [
+                    n,
+                    "supervised UMAP",
+                    number(theirs["fit"]),
+                    number(theirs["transform"]),
+                    number((theirs["fit"] + theirs["transform"]) / total),
+                    number(row["UMAP"]["recall"]),
+                    "",
+                ]
+            )
+    lines += table(
+        ["rows", "", "fit, s", "500 new rows, s", "times ours", "recall", "peak, GB"], rows
+    )
     sizes = list(map(int, found))
     fits = [row["map"]["seconds"]["fit"] for row in found.values()]
     for k in range(len(sizes) - 1):
@@ -319,22 +404,45 @@ def plain_page(found):
             rows.append([n, name, number(peer["seconds"]), number(peer["seconds"] / ours), error])
         parts.append([n, *map(number, row["stages"].values())])
     head = ["points", *next(iter(found.values()))["stages"]]
-    return table(["points", "", "seconds", "times ours", "eigenvalue error"], rows) + table(head, parts)
+    return table(["points", "", "seconds", "times ours", "eigenvalue error"], rows) + table(
+        head, parts
+    )
 
 
 def many_page(found):
     rows = []
     for name, row in found.items():
         placed, recall = row["placed"], row["recall"]
-        rows.append([name, placed["rows"], number(placed["rows"] / placed["place"]), number(placed["gigabytes"]),
-                     *(f"{recall[key]:.4f}" for key in ("None", "10000", "2000"))])  # fmt: skip
-    head = ["", "rows placed", "rows a second", "peak, GB", "recall, all 20000 fitted", "10000", "2000 landmarks"]
+        rows.append(
+            [
+                name,
+                placed["rows"],
+                number(placed["rows"] / placed["place"]),
+                number(placed["gigabytes"]),
+                *(f"{recall[key]:.4f}" for key in ("None", "10000", "2000")),
+            ]
+        )
+    head = [
+        "",
+        "rows placed",
+        "rows a second",
+        "peak, GB",
+        "recall, all 20000 fitted",
+        "10000",
+        "2000 landmarks",
+    ]
     return table(head, rows)
 
 
 def stages_page(found):
-    rows = [[name, *(number(row[key]) for key in ("gflop", "gigabytes", "limit", "seconds")),
-             number(row["seconds"] / row["limit"])] for name, row in found.items()]  # fmt: skip
+    rows = [
+        [
+            name,
+            *(number(row[key]) for key in ("gflop", "gigabytes", "limit", "seconds")),
+            number(row["seconds"] / row["limit"]),
+        ]
+        for name, row in found.items()
+    ]
     return table(["stage", "GFlop", "GB", "limit, s", "took, s", "times the limit"], rows)
 
 
@@ -343,14 +451,27 @@ def flat(found):
     return table(list(found), [[number(value) for value in found.values()]])
 
 
-PAGES = {"limits": flat, "map": map_page, "plain": plain_page, "large": plain_page, "many": many_page, "pairs": flat,
-         "threads": flat, "demo": flat, "stages": stages_page,
-         "start": lambda found: table(["", *found["new process"]],
-                                      [[key, *map(number, row.values())] for key, row in found.items()])}  # fmt: skip
+PAGES = {
+    "limits": flat,
+    "map": map_page,
+    "plain": plain_page,
+    "large": plain_page,
+    "many": many_page,
+    "pairs": flat,
+    "threads": flat,
+    "demo": flat,
+    "stages": stages_page,
+    "start": lambda found: table(
+        ["", *found["new process"]],
+        [[key, *map(number, row.values())] for key, row in found.items()],
+    ),
+}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()

@@ -5,8 +5,15 @@ import datetime
 import numpy as np
 import scipy.sparse as sp
 
-from idm_nb import ConformalMap, DiffeomorphismMap, DiffusionFlow, DiffusionMap, FeatureRegressor
-from idm_nb import IteratedDiffusionMap, NonlinearICA
+from idm_nb import (
+    ConformalMap,
+    DiffeomorphismMap,
+    DiffusionFlow,
+    DiffusionMap,
+    FeatureRegressor,
+    IteratedDiffusionMap,
+    NonlinearICA,
+)
 
 N = 60
 
@@ -32,7 +39,9 @@ ESTIMATORS = {
     "NonlinearICA": lambda: NonlinearICA(1, random_state=0),
     "DiffeomorphismMap": lambda: DiffeomorphismMap(6, random_state=0),
     "IteratedDiffusionMap": lambda: IteratedDiffusionMap(regressor="ridge", random_state=0),
-    "IteratedDiffusionMap, kernel": lambda: IteratedDiffusionMap(2, regressor="kernel", random_state=0),
+    "IteratedDiffusionMap, kernel": lambda: IteratedDiffusionMap(
+        2, regressor="kernel", random_state=0
+    ),
     "IteratedDiffusionMap, paper": lambda: IteratedDiffusionMap(
         2, regressor="ridge", flow=DiffusionFlow(), random_state=0
     ),
@@ -80,7 +89,9 @@ def grid(side=8):
 def polars_gaps():
     import pytest
 
-    return pytest.importorskip("polars").DataFrame({"a": [None, 1.0, 2] * 20, "b": [1.0, 2, 3] * 20})
+    return pytest.importorskip("polars").DataFrame(
+        {"a": [None, 1.0, 2] * 20, "b": [1.0, 2, 3] * 20}
+    )
 
 
 def labelled(labels):
@@ -112,7 +123,9 @@ FORMS = {
     "pandas, own index": lambda: (frame(X).set_index(np.arange(N)[::-1]), series(Y)),
     "pandas, nullable": lambda: (frame(X).convert_dtypes(), series(Y)),
     "pandas, mixed numbers": lambda: (
-        frame(X).assign(a=np.arange(N), b=X[:, 1] > 0, c=X[:, 2].astype(np.float32)), series(Y)),
+        frame(X).assign(a=np.arange(N), b=X[:, 1] > 0, c=X[:, 2].astype(np.float32)),
+        series(Y),
+    ),
     "pandas, column numbers": lambda: (frame(X, names=range(3)), series(Y)),
     "polars": lambda: (frame(X, kind="polars"), series(Y, kind="polars")),
     "feature as a column": lambda: (X, Y[:, None]),
@@ -120,7 +133,7 @@ FORMS = {
     "two features": lambda: (X, np.c_[Y, X[:, 2]]),
     "whole feature": lambda: (X, np.arange(N)),
     "feature of two values": lambda: (X, (X[:, 0] > 0)),
-}  # fmt: skip
+}
 
 # numbers that are not so plain
 SHAPES = {
@@ -140,9 +153,15 @@ SHAPES = {
     "column twice": lambda: (np.c_[X, X[:, :1]], Y),
     "negative zeros": lambda: (np.where(np.abs(X) < 0.3, -0.0, X), Y),
     "half of the rows twice": lambda: (X[COPIES], Y[COPIES]),
-    "copies that differ in the feature": lambda: (X[COPIES], Y[COPIES] + 0.1 * np.arange(len(COPIES))),
+    "copies that differ in the feature": lambda: (
+        X[COPIES],
+        Y[COPIES] + 0.1 * np.arange(len(COPIES)),
+    ),
     "every row three times": lambda: (np.repeat(X, 3, axis=0), np.repeat(Y, 3)),
-    "one row thirty times": lambda: (np.vstack([X, np.repeat(X[:1], 30, axis=0)]), np.r_[Y, np.full(30, Y[0])]),
+    "one row thirty times": lambda: (
+        np.vstack([X, np.repeat(X[:1], 30, axis=0)]),
+        np.r_[Y, np.full(30, Y[0])],
+    ),
     "six rows ten times": lambda: (X[FEW], Y[FEW]),
     "copies up to rounding": lambda: (np.vstack([X, X * (1 + 1e-15)]), np.r_[Y, Y]),
     "an outlier": lambda: (changed(X, r3_0=1e3), Y),
@@ -170,7 +189,7 @@ SHAPES = {
     "feature of ties": lambda: (X, np.round(Y)),
     "feature of one row": lambda: (X, 1.0 * (np.arange(N) == 5)),
     "many features": lambda: (X, cloud(N, 12, 3)[0]),
-}  # fmt: skip
+}
 
 GROUPS = {
     "groups of five": labelled(np.arange(N) // 5),
@@ -190,11 +209,25 @@ ROOM = np.where(np.arange(N)[:, None] == 17, np.nan, X)
 # rows that cannot be used: how they are made, and words that the message must hold
 BAD_ROWS = {
     "NaN": (lambda: ROOM, "X contains NaN at row 17, column 0", "remove those rows"),
-    "infinity": (lambda: changed(X, r17_1=np.inf), "X contains inf at row 17, column 1", "fill the gaps"),
+    "infinity": (
+        lambda: changed(X, r17_1=np.inf),
+        "X contains inf at row 17, column 1",
+        "fill the gaps",
+    ),
     "minus infinity": (lambda: changed(X, r17_1=-np.inf), "X contains inf at row 17, column 1"),
-    "beyond float32": (lambda: changed(X.astype(np.float32), r2_1=np.inf), "X contains inf at row 2"),
-    "squares beyond all numbers": (lambda: 1e160 * X, "X contains 1.26e\\+159 at row 0", "divide the column by a unit"),
-    "one number too large": (lambda: changed(X, r17_1=1e200), "X contains 1e\\+200 at row 17, column 1"),
+    "beyond float32": (
+        lambda: changed(X.astype(np.float32), r2_1=np.inf),
+        "X contains inf at row 2",
+    ),
+    "squares beyond all numbers": (
+        lambda: 1e160 * X,
+        "X contains 1.26e\\+159 at row 0",
+        "divide the column by a unit",
+    ),
+    "one number too large": (
+        lambda: changed(X, r17_1=1e200),
+        "X contains 1e\\+200 at row 17, column 1",
+    ),
     "all rows the same": (lambda: np.ones((N, 3)), "all 60 rows of X are the same point"),
     "no rows": (lambda: X[:0], "0 sample"),
     "one row": (lambda: X[:1], "1 sample|minimum of"),
@@ -206,7 +239,10 @@ BAD_ROWS = {
     "text": (lambda: "rows", "X|array|data"),
     "a dict": (lambda: {"a": 1}, "X|array|data|number"),
     "ragged lists": (lambda: [[1, 2], [3], [4, 5]] * 9, "inhomogeneous|sequence"),
-    "words": (lambda: np.array([["a", "b"]] * N), "could not convert string to float: .*'a'|number"),
+    "words": (
+        lambda: np.array([["a", "b"]] * N),
+        "could not convert string to float: .*'a'|number",
+    ),
     "complex": (lambda: X + 1j, "[Cc]omplex"),
     "dates": (lambda: np.full((N, 2), np.datetime64("2024-01-01")), "X .*dates|number"),
     "durations": (lambda: np.full((N, 2), np.timedelta64(1, "s")), "X .*durations|number"),
@@ -214,16 +250,25 @@ BAD_ROWS = {
     "None among numbers": (lambda: changed(X.astype(object), r4_1=None), "X contains NaN at row 4"),
     "masked": (lambda: np.ma.masked_less(X, -2), "X contains NaN at row"),
     "frame with text": (lambda: frame(X).assign(name="x"), "X has 1 column.*'name'.*encode"),
-    "frame with categories": (lambda: frame(X).assign(kind=series(["u", "v"] * 30).astype("category")),
-                              "X has 1 column.*'kind'"),
-    "frame with dates": (lambda: frame(X).assign(day=datetime.datetime(2024, 1, 1)), "X has 1 column.*'day'"),
+    "frame with categories": (
+        lambda: frame(X).assign(kind=series(["u", "v"] * 30).astype("category")),
+        "X has 1 column.*'kind'",
+    ),
+    "frame with dates": (
+        lambda: frame(X).assign(day=datetime.datetime(2024, 1, 1)),
+        "X has 1 column.*'day'",
+    ),
     "frame with gaps": (lambda: frame(ROOM), "X contains NaN at row 17, column 0 \\('a'\\)"),
-    "nullable frame with gaps": (lambda: frame(ROOM).convert_dtypes(), "X contains NaN at row 17, column 0"),
-    "polars with text": (lambda: frame(X, kind="polars").with_columns(name=series(["x"] * N, "polars")),
-                         "X has 1 column.*'name'"),
-    "polars with gaps": (lambda: polars_gaps(),
-                         "X contains NaN at row 0"),
-}  # fmt: skip
+    "nullable frame with gaps": (
+        lambda: frame(ROOM).convert_dtypes(),
+        "X contains NaN at row 17, column 0",
+    ),
+    "polars with text": (
+        lambda: frame(X, kind="polars").with_columns(name=series(["x"] * N, "polars")),
+        "X has 1 column.*'name'",
+    ),
+    "polars with gaps": (lambda: polars_gaps(), "X contains NaN at row 0"),
+}
 
 BAD_FEATURES = {
     "None": (lambda: None, "requires y"),
@@ -245,7 +290,7 @@ BAD_FEATURES = {
     "masked": (lambda: np.ma.masked_greater(Y, 1.0), "y contains NaN"),
     "None among numbers": (lambda: changed(Y.astype(object), r4=None), "y contains NaN at row 4"),
     "dates": (lambda: np.datetime64("2024-01-01") + np.arange(N), "y .*dates|number"),
-}  # fmt: skip
+}
 
 BAD_GROUPS = {
     "too short": (lambda: np.arange(10), "groups must hold one label for each of the 60 rows"),
@@ -273,13 +318,28 @@ BAD_NEW = {
 }
 
 # inputs that one of the estimators cannot use
-EXCEPT = {("many columns", "NonlinearICA"): "dimension=300 is too many for a density.*pass the number of dimensions"}
+EXCEPT = {
+    (
+        "many columns",
+        "NonlinearICA",
+    ): "dimension=300 is too many for a density.*pass the number of dimensions"
+}
 
 # values that are right for hardly any parameter, and parameters for which they are
 NO_VALUES = {
-    "None": None, "a word": "nonsense", "-1": -1, "NaN": np.nan, "inf": np.inf, "an empty list": [],
-    "an array": np.arange(3.0), "an object": object(),
-}  # fmt: skip
+    "None": None,
+    "a word": "nonsense",
+    "-1": -1,
+    "NaN": np.nan,
+    "inf": np.inf,
+    "an empty list": [],
+    "an array": np.arange(3.0),
+    "an object": object(),
+}
 ALLOWED = {
-    ("random_state", "None"), ("rank", "None"), ("flow", "None"), ("odds", "inf"), ("landmarks", "None"),
-}  # fmt: skip
+    ("random_state", "None"),
+    ("rank", "None"),
+    ("flow", "None"),
+    ("odds", "inf"),
+    ("landmarks", "None"),
+}

@@ -45,3 +45,9 @@ def imported(text, module):
             base = ".".join([*above, *([node.module] if node.module else [])])
             found |= {base} if node.module else {f"{base}.{alias.name}" for alias in node.names}
     return {name for name in found if name.split(".")[0] == "idm_nb"}
+
+
+def notebook(name):
+    "Path of the notebook with a name, its number left out."
+    (path,) = NBS.glob(f"*/[0-9][0-9]_{name}.ipynb")
+    return path

@@ -3,7 +3,8 @@
 import os
 import signal
 
-if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # where a shell starts the tests in the background
+# where a shell starts the tests in the background
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):

@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from idm_nb import DiffusionFlow, DiffusionMap, IteratedDiffusionMap, load, NonlinearICA
+from idm_nb import DiffusionFlow, DiffusionMap, IteratedDiffusionMap, NonlinearICA, load
 from idm_nb.datasets import feature_example
-from idm_nb.derivatives import dimension_curves, estimate_derivative, singular_value_scaling
-from idm_nb.derivatives import tangent_spaces, tune_local_bandwidth
+from idm_nb.derivatives import (
+    dimension_curves,
+    estimate_derivative,
+    singular_value_scaling,
+    tangent_spaces,
+    tune_local_bandwidth,
+)
 from idm_nb.relatives import covariances_from_balls, covariances_from_bursts, drift_from_bursts
 
 X, Y, _ = feature_example("annulus radius", 300, random_state=0)
@@ -35,7 +40,9 @@ def test_non_finite_data_are_named_by_row_and_column(estimator, value, word):
 def test_column_names_appear_in_the_message():
     pandas = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match=r"column 1 \('north'\)"):
-        IteratedDiffusionMap().fit(pandas.DataFrame(spoiled(X, np.nan), columns=["east", "north"]), Y)
+        IteratedDiffusionMap().fit(
+            pandas.DataFrame(spoiled(X, np.nan), columns=["east", "north"]), Y
+        )
 
 
 def test_non_finite_feature():
@@ -46,7 +53,9 @@ def test_non_finite_feature():
 def test_fewer_points_than_neighbours():
     with pytest.raises(ValueError, match="n_neighbors=50 needs at least 51 points, got 40"):
         DiffusionMap(2, n_neighbors=50).fit(X[:40])
-    with pytest.raises(ValueError, match="n_neighbors must be an integer, 2 or more and at most 39, got 50"):
+    with pytest.raises(
+        ValueError, match="n_neighbors must be an integer, 2 or more and at most 39, got 50"
+    ):
         IteratedDiffusionMap(n_neighbors=50).fit(X[:40], Y[:40])
     with pytest.raises(ValueError, match="n_neighbors=50 needs at least 51 points, got 40"):
         IteratedDiffusionMap(1, flow=DiffusionFlow(n_neighbors=50)).fit(X[:40], Y[:40])
@@ -55,7 +64,9 @@ def test_fewer_points_than_neighbours():
 def test_mismatched_lengths():
     with pytest.raises(ValueError, match="y has 299 rows but X has 300"):
         IteratedDiffusionMap().fit(X, Y[:-1])
-    with pytest.raises(ValueError, match="groups must hold one label for each of the 300 rows of X"):
+    with pytest.raises(
+        ValueError, match="groups must hold one label for each of the 300 rows of X"
+    ):
         IteratedDiffusionMap().fit(X, Y, groups=np.arange(10))
     with pytest.raises(ValueError, match="y has 299 rows"):
         estimate_derivative(X, Y[:-1])
@@ -101,10 +112,14 @@ def test_wrong_number_of_columns():
 
 def test_graph_that_falls_apart_is_reported():
     apart = np.vstack([X, X + 100])
-    with pytest.warns(UserWarning, match=r"falls into 2 pieces \(sizes 300, 300\).*n_neighbors=200"):
+    with pytest.warns(
+        UserWarning, match=r"falls into 2 pieces \(sizes 300, 300\).*n_neighbors=200"
+    ):
         model = DiffusionMap(3, n_neighbors=100, random_state=0).fit(apart)
     assert model.n_connected_components_ == 2 and np.isfinite(model.eigenfunctions_).all()
-    model = IteratedDiffusionMap(2, flow=DiffusionFlow(n_neighbors=100), random_state=0).fit(apart, np.r_[Y, Y])
+    model = IteratedDiffusionMap(2, flow=DiffusionFlow(n_neighbors=100), random_state=0).fit(
+        apart, np.r_[Y, Y]
+    )
     assert np.isfinite(model.embedding_).all() and (model.flow_.diagnostics["pieces"] == 2).all()
 
 
@@ -116,45 +131,58 @@ def test_pieces_of_the_data_are_branches_not_a_defect():
     assert len(np.unique(model.branch_)) == 2 and len(np.unique(model.branch_[:300])) == 1
 
 
-@pytest.mark.parametrize("arguments, error, words", [
-    (dict(tau=1.0), ValueError, "tau must lie between 0 and 1, got 1.0"),
-    (dict(tau="much"), TypeError, "tau must be a number, got 'much'"),
-    (dict(flow="euclid"), ValueError, "flow must be a Flow, such as DiffusionFlow"),
-    (dict(placed_by="magic"), ValueError, "placed_by='magic' is not known"),
-    (dict(odds=0.5), ValueError, "odds must be a number, 1 or more, got 0.5"),
-    (dict(n_iterations=0), ValueError, "n_iterations must be an integer, 1 or more, got 0"),
-    (dict(n_iterations=2.5), TypeError, "n_iterations must be an integer"),
-    (dict(n_neighbors=1), ValueError, "n_neighbors must be an integer, 2 or more and at most 299, got 1"),
-    (dict(n_components=0), ValueError, "n_components must be an integer, 1 or more"),
-    (dict(tau=[]), ValueError, "tau must be a number or a sequence of numbers"),
-    (dict(tau=[0.9, 2.0]), ValueError, "tau must"),
-    (dict(regressor="magic"), ValueError, "regressor='magic' is not known"),
-    (dict(regressor=3), ValueError, "or a scikit-learn regressor, got 3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, error, words",
+    [
+        (dict(tau=1.0), ValueError, "tau must lie between 0 and 1, got 1.0"),
+        (dict(tau="much"), TypeError, "tau must be a number, got 'much'"),
+        (dict(flow="euclid"), ValueError, "flow must be a Flow, such as DiffusionFlow"),
+        (dict(placed_by="magic"), ValueError, "placed_by='magic' is not known"),
+        (dict(odds=0.5), ValueError, "odds must be a number, 1 or more, got 0.5"),
+        (dict(n_iterations=0), ValueError, "n_iterations must be an integer, 1 or more, got 0"),
+        (dict(n_iterations=2.5), TypeError, "n_iterations must be an integer"),
+        (
+            dict(n_neighbors=1),
+            ValueError,
+            "n_neighbors must be an integer, 2 or more and at most 299, got 1",
+        ),
+        (dict(n_components=0), ValueError, "n_components must be an integer, 1 or more"),
+        (dict(tau=[]), ValueError, "tau must be a number or a sequence of numbers"),
+        (dict(tau=[0.9, 2.0]), ValueError, "tau must"),
+        (dict(regressor="magic"), ValueError, "regressor='magic' is not known"),
+        (dict(regressor=3), ValueError, "or a scikit-learn regressor, got 3"),
+    ],
+)
 def test_bad_arguments_of_the_iterated_map(arguments, error, words):
     with pytest.raises(error, match=words):
         IteratedDiffusionMap(**arguments).fit(X, Y)
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (dict(metric="euclid"), "metric='euclid' is not known; choose one of"),
-    (dict(time_factor=-1), "time_factor must be a number, above 0"),
-    (dict(unit=0), "unit must be a number, above 0"),
-    (dict(n_neighbors=1), "n_neighbors must be an integer, 2 or more, got 1"),
-    (dict(n_components=0), "n_components must be an integer, 1 or more, got 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (dict(metric="euclid"), "metric='euclid' is not known; choose one of"),
+        (dict(time_factor=-1), "time_factor must be a number, above 0"),
+        (dict(unit=0), "unit must be a number, above 0"),
+        (dict(n_neighbors=1), "n_neighbors must be an integer, 2 or more, got 1"),
+        (dict(n_components=0), "n_components must be an integer, 1 or more, got 0"),
+    ],
+)
 def test_bad_arguments_of_the_diffusion_flow(arguments, words):
     with pytest.raises(ValueError, match=words):
         DiffusionFlow(**arguments)
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (dict(n_components=0), "n_components must be an integer, 1 or more, got 0"),
-    (dict(alpha=2), "alpha must be a number, 0 or more and at most 1, got 2"),
-    (dict(epsilon=-1.0), "epsilon must be a number, above 0, got -1.0"),
-    (dict(epsilon="best"), "epsilon='best' is not known"),
-    (dict(dimension=0), "dimension must be a number, above 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (dict(n_components=0), "n_components must be an integer, 1 or more, got 0"),
+        (dict(alpha=2), "alpha must be a number, 0 or more and at most 1, got 2"),
+        (dict(epsilon=-1.0), "epsilon must be a number, above 0, got -1.0"),
+        (dict(epsilon="best"), "epsilon='best' is not known"),
+        (dict(dimension=0), "dimension must be a number, above 0"),
+    ],
+)
 def test_bad_arguments_of_the_diffusion_map(arguments, words):
     with pytest.raises(ValueError, match=words):
         DiffusionMap(**arguments).fit(X)
@@ -173,9 +201,13 @@ def test_bad_arguments_of_functions():
         tune_local_bandwidth(np.repeat(X[:3], 20, axis=0), n_neighbors=5)
     with pytest.raises(ValueError, match="query_features has 2 columns but y has 1"):
         estimate_derivative(X, Y, X[:3], query_features=np.ones((3, 2)))
-    with pytest.raises(ValueError, match="epsilon must be a number or have one entry for each of the 3"):
+    with pytest.raises(
+        ValueError, match="epsilon must be a number or have one entry for each of the 3"
+    ):
         estimate_derivative(X, Y, X[:3], method="affine", epsilon=np.ones(4))
-    with pytest.raises(ValueError, match="dimension must be an integer, 1 or more and at most 2, got 3"):
+    with pytest.raises(
+        ValueError, match="dimension must be an integer, 1 or more and at most 2, got 3"
+    ):
         estimate_derivative(X, Y, dimension=3)
     with pytest.raises(ValueError, match="queries has 3 columns but X has 2"):
         estimate_derivative(X, Y, np.ones((4, 3)), method="affine")
@@ -219,8 +251,12 @@ def test_model_files(tmp_path):
     for name in ("cut.npz", "junk.npz", "empty.npz", "foreign.npz"):
         with pytest.raises(ValueError, match="is not a model saved by idm_nb, or it is damaged"):
             load(tmp_path / name)
-    np.savez(tmp_path / "evil.npz", header=np.array(
-        '{"format": "idm_nb model", "version": 1, "model": {"object": "subprocess.Popen", "state": {}}}'))
+    np.savez(
+        tmp_path / "evil.npz",
+        header=np.array(
+            '{"format": "idm_nb model", "version": 1, "model": {"object": "subprocess.Popen", "state": {}}}'
+        ),
+    )
     with pytest.raises(ValueError, match="is not a model saved by idm_nb"):
         load(tmp_path / "evil.npz")
 
@@ -228,27 +264,45 @@ def test_model_files(tmp_path):
 EYES = np.tile(np.eye(2), (300, 1, 1))
 
 
-@pytest.mark.parametrize("covariances, words", [
-    (EYES[:-1], r"covariances must have shape \(300, 2, 2\), one matrix a row of X, got \(299, 2, 2\)"),
-    (EYES[0], r"got \(2, 2\)"),
-    (np.where(np.arange(300)[:, None, None] == 17, np.nan, EYES), "covariance of point 17 is not finite"),
-    (np.where(np.arange(300)[:, None, None] == 17, 0, EYES), "point 17 is not finite or has no positive trace"),
-    (EYES + [[0, 0.1], [0, 0]], "covariance of point 0 is not symmetric"),
-    (EYES * [[1, 0], [0, 0]], "covariance of point 0 has rank 1, below 2: pass rank="),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "covariances, words",
+    [
+        (
+            EYES[:-1],
+            r"covariances must have shape \(300, 2, 2\), one matrix a row of X, got \(299, 2, 2\)",
+        ),
+        (EYES[0], r"got \(2, 2\)"),
+        (
+            np.where(np.arange(300)[:, None, None] == 17, np.nan, EYES),
+            "covariance of point 17 is not finite",
+        ),
+        (
+            np.where(np.arange(300)[:, None, None] == 17, 0, EYES),
+            "point 17 is not finite or has no positive trace",
+        ),
+        (EYES + [[0, 0.1], [0, 0]], "covariance of point 0 is not symmetric"),
+        (EYES * [[1, 0], [0, 0]], "covariance of point 0 has rank 1, below 2: pass rank="),
+    ],
+)
 def test_bad_covariances(covariances, words):
     with pytest.raises(ValueError, match=words):
         NonlinearICA().fit(X, covariances=covariances)
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (dict(n_components=300), "n_components must be an integer, 1 or more and at most 299, got 300"),
-    (dict(rank=3), "rank must be an integer, 1 or more and at most 2, got 3"),
-    (dict(epsilon=0), "epsilon must be a number, above 0, got 0"),
-    (dict(epsilon="best"), "epsilon='best' is not known"),
-    (dict(alpha=-1), "alpha must be a number, 0 or more and at most 1"),
-    (dict(n_eigenfunctions=1), "n_eigenfunctions must be an integer, 2 or more"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (
+            dict(n_components=300),
+            "n_components must be an integer, 1 or more and at most 299, got 300",
+        ),
+        (dict(rank=3), "rank must be an integer, 1 or more and at most 2, got 3"),
+        (dict(epsilon=0), "epsilon must be a number, above 0, got 0"),
+        (dict(epsilon="best"), "epsilon='best' is not known"),
+        (dict(alpha=-1), "alpha must be a number, 0 or more and at most 1"),
+        (dict(n_eigenfunctions=1), "n_eigenfunctions must be an integer, 2 or more"),
+    ],
+)
 def test_bad_arguments_of_nonlinear_ica(arguments, words):
     with pytest.raises(ValueError, match=words):
         NonlinearICA(**arguments).fit(X, covariances=EYES)

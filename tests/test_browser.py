@@ -53,17 +53,33 @@ def server(request, tmp_path_factory):
     pytest.importorskip("jupyterlab" if request.param == "lab" else "notebook")
     folder, token = tmp_path_factory.mktemp(request.param), secrets.token_hex(16)
     for canvas in ("ipympl", "image"):
-        cell = dict(cell_type="code", id="a", metadata={}, outputs=[], execution_count=None,
-                    source=CELL.format(canvas=canvas))  # fmt: skip
+        cell = dict(
+            cell_type="code",
+            id="a",
+            metadata={},
+            outputs=[],
+            execution_count=None,
+            source=CELL.format(canvas=canvas),
+        )
         kernel = dict(name="python3", display_name="Python 3", language="python")
-        notebook = dict(cells=[cell], metadata=dict(kernelspec=kernel), nbformat=4, nbformat_minor=5)
+        notebook = dict(
+            cells=[cell], metadata=dict(kernelspec=kernel), nbformat=4, nbformat_minor=5
+        )
         (folder / f"{canvas}.ipynb").write_text(json.dumps(notebook))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "jupyterlab" if request.param == "lab" else "notebook",
-               "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}",
-               f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={folder}"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab" if request.param == "lab" else "notebook",
+        "--no-browser",
+        "--allow-root",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+        f"--IdentityProvider.token={token}",
+        f"--ServerApp.root_dir={folder}",
+    ]
     with open(folder / "log.txt", "w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
     url = f"http://127.0.0.1:{port}"

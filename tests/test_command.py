@@ -7,15 +7,21 @@ import pytest
 
 import idm_nb
 from idm_nb.app import read_table
-from idm_nb.app.command_line import main
-from idm_nb.app.command_line import build_parser
+from idm_nb.app.command_line import build_parser, main
 from idm_nb.app.tables import write_csv
 from idm_nb.core import load
 from idm_nb.datasets import feature_example
 
 X, Y, _ = feature_example("annulus radius", 500, random_state=0)
-RESULTS = {"embedding.csv", "branches.csv", "predictions.csv", "relevance.csv", "model.npz", "summary.json",
-           "report.html"}  # fmt: skip
+RESULTS = {
+    "embedding.csv",
+    "branches.csv",
+    "predictions.csv",
+    "relevance.csv",
+    "model.npz",
+    "summary.json",
+    "report.html",
+}
 
 
 @pytest.fixture()
@@ -38,25 +44,39 @@ def test_fit_and_transform(ring, tmp_path, capsys):
     assert summary["verdict"]["beats_chance"] and summary["branches"] == summary["pieces"] == 1
     assert sum(summary["weights"].values()) == pytest.approx(1)
     predictions, embedding = read_table(out / "predictions.csv"), read_table(out / "embedding.csv")
-    columns = ["row", "part", "radius", "predicted radius", "standard error of radius", "branch", "foreign"]
+    columns = [
+        "row",
+        "part",
+        "radius",
+        "predicted radius",
+        "standard error of radius",
+        "branch",
+        "foreign",
+    ]
     assert predictions.names == columns and len(predictions) == 500
     truth, guess, error = predictions.numbers(columns[2:5]).T
     # standard errors are calibrated on the rows of training, and a few rows have most of the squared error
-    assert np.sqrt(np.mean((guess - truth) ** 2)) == pytest.approx(np.sqrt(np.mean(error**2)), rel=0.5)
+    assert np.sqrt(np.mean((guess - truth) ** 2)) == pytest.approx(
+        np.sqrt(np.mean(error**2)), rel=0.5
+    )
     page, printed = (out / "report.html").read_text(), capsys.readouterr().out
     assert page.count("data:image/png") == 5 and "://" not in page
     assert f"{summary['held_out']['r2']:.4f}" in printed
     assert printed.strip().endswith(" ".join(summary["verdict"]["sentences"]))
 
     moved = tmp_path / "moved.csv"
-    assert main(["transform", str(out / "model.npz"), str(ring), "--out", str(moved), "--quiet"]) == 0
+    assert (
+        main(["transform", str(out / "model.npz"), str(ring), "--out", str(moved), "--quiet"]) == 0
+    )
     again = read_table(moved)
     assert np.allclose(again.numbers(["z1", "z2"]), embedding.numbers(["z1", "z2"]), atol=1e-9)
     assert np.array_equal(again.columns["foreign"], predictions.columns["foreign"])
     assert idm_nb.load(out / "model.npz").columns == ["x", "y"]
 
     arrays = tmp_path / "moved.npz"
-    assert main(["transform", str(out / "model.npz"), str(ring), "--out", str(arrays), "--quiet"]) == 0
+    assert (
+        main(["transform", str(out / "model.npz"), str(ring), "--out", str(arrays), "--quiet"]) == 0
+    )
     with np.load(arrays) as found:
         assert np.array_equal(found["prediction"], again.numbers(["predicted radius"]))
         assert found["error"].shape == found["prediction"].shape and found["foreign"].dtype == bool
@@ -69,7 +89,13 @@ def test_alike(ring, tmp_path):
     assert alike(ring, "--out", found, "--count", 5) == 0
     table, part = read_table(found), read_table(out / "predictions.csv").columns["part"]
     row, rank, seen = table.numbers(["row", "rank", "training row"]).astype(int).T
-    assert row.tolist() == np.repeat(np.arange(1, 501), 5).tolist() and rank[:5].tolist() == [1, 2, 3, 4, 5]
+    assert row.tolist() == np.repeat(np.arange(1, 501), 5).tolist() and rank[:5].tolist() == [
+        1,
+        2,
+        3,
+        4,
+        5,
+    ]
     assert (part[seen - 1] == "train").all()
     own = (part[row - 1] == "train") & (rank == 1)
     assert np.array_equal(seen[own], row[own])  # a training row is most like itself
@@ -83,9 +109,19 @@ def test_branches_and_a_label(tmp_path):
     side = np.where(X[:, 1] > 0, "left", "right")
     write_csv(tmp_path / "t.csv", {**dict(zip("abc", X.T)), "x": y[:, 0], "side": side})
     out = tmp_path / "out"
-    assert fit(tmp_path / "t.csv", "--feature", "x", "--label", "side", "--scale", "none", "--out", out) == 0
-    summary, branches = json.loads((out / "summary.json").read_text()), read_table(out / "branches.csv")
-    assert summary["columns"] == ["a", "b", "c"] and summary["loops"] == 1 and summary["branches"] == 4
+    assert (
+        fit(
+            tmp_path / "t.csv", "--feature", "x", "--label", "side", "--scale", "none", "--out", out
+        )
+        == 0
+    )
+    summary, branches = (
+        json.loads((out / "summary.json").read_text()),
+        read_table(out / "branches.csv"),
+    )
+    assert (
+        summary["columns"] == ["a", "b", "c"] and summary["loops"] == 1 and summary["branches"] == 4
+    )
     low, high = branches.numbers(["lowest x", "highest x"]).T
     assert branches.columns["joins"][0].startswith("1, 2 at -1") and np.all(low < high)
     assert set(branches.columns["mostly side"][1:3]) == {"left", "right"}
@@ -166,13 +202,23 @@ def test_a_mixture_with_trees(tmp_path):
     assert summary["weights"]["boosting"] > 0.5 and summary["held_out"]["r2"] > 0.9
     relevance = read_table(out / "relevance.csv")
     assert relevance.columns["local above chance"].tolist() == ["yes", "yes", "no"]
-    assert main(["transform", str(out / "model.npz"), str(data), "--out", str(moved), "--quiet"]) == 0
+    assert (
+        main(["transform", str(out / "model.npz"), str(data), "--out", str(moved), "--quiet"]) == 0
+    )
     written = read_table(out / "predictions.csv").numbers(["predicted y", "standard error of y"])
     assert np.allclose(read_table(moved).numbers(["predicted y", "standard error of y"]), written)
 
 
 def test_the_flow_of_the_paper(ring, tmp_path):
-    arguments = ["--out", str(tmp_path / "out"), "--flow", "diffusion", "--iterations", "4", "--quiet"]
+    arguments = [
+        "--out",
+        str(tmp_path / "out"),
+        "--flow",
+        "diffusion",
+        "--iterations",
+        "4",
+        "--quiet",
+    ]
     assert main(["fit", str(ring), "--feature", "radius", *arguments]) == 0
     summary = json.loads((tmp_path / "out/summary.json").read_text())
     assert summary["parameters"]["flow"] == "DiffusionFlow" and summary["iterations"] == 4
@@ -185,7 +231,20 @@ def test_groups_and_ignored_columns(tmp_path):
     columns = {"x": X[:, 0], "y": X[:, 1], "person": group, "name": names, "r": Y[:, 0]}
     write_csv(tmp_path / "d.csv", columns)
     out = tmp_path / "out"
-    assert fit(tmp_path / "d.csv", "--feature", "r", "--group", "person", "--ignore", "name", "--out", out) == 0
+    assert (
+        fit(
+            tmp_path / "d.csv",
+            "--feature",
+            "r",
+            "--group",
+            "person",
+            "--ignore",
+            "name",
+            "--out",
+            out,
+        )
+        == 0
+    )
     part = np.loadtxt(out / "embedding.csv", delimiter=",", skiprows=1, usecols=1, dtype=str)
     assert all(len(set(part[group == g])) == 1 for g in range(100))
     assert (part == "held-out").sum() == 100
@@ -207,7 +266,20 @@ def test_landmarks_are_fitted_and_the_other_rows_placed(ring, tmp_path, capsys):
     assert summary["held_out"]["rows"] == kept > 0 and summary["parameters"]["landmarks"] == 150
     # the model is of those rows, and names them by their place in the table
     assert load(out / "model.npz").rows.tolist() == (np.flatnonzero(part == "train") + 1).tolist()
-    assert main(["alike", str(out / "model.npz"), str(ring), "--count", "1", "--out", str(tmp_path / "a.csv")]) == 0
+    assert (
+        main(
+            [
+                "alike",
+                str(out / "model.npz"),
+                str(ring),
+                "--count",
+                "1",
+                "--out",
+                str(tmp_path / "a.csv"),
+            ]
+        )
+        == 0
+    )
     found = np.loadtxt(tmp_path / "a.csv", delimiter=",", skiprows=1, usecols=(0, 2), dtype=int)
     assert set(found[:, 1]) <= set(np.flatnonzero(part == "train") + 1)
     code = fit(ring, "--feature", "radius", "--landmarks", "100000", "--out", tmp_path / "other")
@@ -215,7 +287,12 @@ def test_landmarks_are_fitted_and_the_other_rows_placed(ring, tmp_path, capsys):
 
 
 def test_demo(tmp_path):
-    assert main(["demo", "annulus-radius", "--out", str(tmp_path / "o"), "--quiet", "--iterations", "1"]) == 0
+    assert (
+        main(
+            ["demo", "annulus-radius", "--out", str(tmp_path / "o"), "--quiet", "--iterations", "1"]
+        )
+        == 0
+    )
     assert {p.name for p in (tmp_path / "o").iterdir()} == RESULTS | {"annulus-radius.csv"}
 
 
@@ -226,30 +303,45 @@ def refused(capsys, code, *words):
         assert word in message, message
 
 
-@pytest.mark.parametrize("content, words", [
-    ("", ("is empty",)),
-    ("x,y,radius\n", ("no rows",)),
-    ("x,y,radius\n1,2\n", ("has 3 names but 2 columns",)),
-    ("x,y,radius\n1,2,3\n4,five,6\n", ("column 'y' holds 'five' at data row 2", "--ignore")),
-    ("x,y,radius\n1,2,3\n4,,6\n", ("column 'y' is empty at data row 2",)),
-    ("x,y,radius\n1,2,3\n4,nan,6\n", ("column 'y' is not finite at data row 2",)),
-    ("x,y,radius\n1,2,3\n4,5,inf\n", ("column 'radius' is not finite at data row 2",)),
-    ("x,y,r\n1,2,3\n4,5,6\n", ("no column 'radius'", "x, y, r")),
-    ("radius\n1\n2\n", ("no data columns",)),
-    ("x,radius\n" + "1,2\n3,4\n" * 5, ("leaves 8 rows to fit", "at least 16")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        ("", ("is empty",)),
+        ("x,y,radius\n", ("no rows",)),
+        ("x,y,radius\n1,2\n", ("has 3 names but 2 columns",)),
+        ("x,y,radius\n1,2,3\n4,five,6\n", ("column 'y' holds 'five' at data row 2", "--ignore")),
+        ("x,y,radius\n1,2,3\n4,,6\n", ("column 'y' is empty at data row 2",)),
+        ("x,y,radius\n1,2,3\n4,nan,6\n", ("column 'y' is not finite at data row 2",)),
+        ("x,y,radius\n1,2,3\n4,5,inf\n", ("column 'radius' is not finite at data row 2",)),
+        ("x,y,r\n1,2,3\n4,5,6\n", ("no column 'radius'", "x, y, r")),
+        ("radius\n1\n2\n", ("no data columns",)),
+        ("x,radius\n" + "1,2\n3,4\n" * 5, ("leaves 8 rows to fit", "at least 16")),
+    ],
+)
 def test_bad_tables(content, words, tmp_path, capsys):
     (tmp_path / "bad.csv").write_text(content)
-    refused(capsys, fit(tmp_path / "bad.csv", "--feature", "radius", "--out", tmp_path / "o"), *words)
+    refused(
+        capsys, fit(tmp_path / "bad.csv", "--feature", "radius", "--out", tmp_path / "o"), *words
+    )
     assert not (tmp_path / "o").exists()
 
 
 def test_unreadable_files(ring, tmp_path, capsys):
-    refused(capsys, fit(tmp_path / "none.csv", "--feature", "r", "--out", tmp_path / "o"), "there is no file")
+    refused(
+        capsys,
+        fit(tmp_path / "none.csv", "--feature", "r", "--out", tmp_path / "o"),
+        "there is no file",
+    )
     (tmp_path / "d.xlsx").write_text("x")
-    refused(capsys, fit(tmp_path / "d.xlsx", "--feature", "r", "--out", tmp_path / "o"), "unknown format")
+    refused(
+        capsys,
+        fit(tmp_path / "d.xlsx", "--feature", "r", "--out", tmp_path / "o"),
+        "unknown format",
+    )
     (tmp_path / "d.npz").write_text("x")
-    refused(capsys, fit(tmp_path / "d.npz", "--feature", "r", "--out", tmp_path / "o"), "cannot be read")
+    refused(
+        capsys, fit(tmp_path / "d.npz", "--feature", "r", "--out", tmp_path / "o"), "cannot be read"
+    )
     refused(capsys, fit(ring, "--out", tmp_path / "o"), "--feature COLUMN")
     write_csv(tmp_path / "short.csv", {"f": Y[:10, 0]})
     code = fit(ring, "--feature-file", tmp_path / "short.csv", "--out", tmp_path / "o")
@@ -282,7 +374,9 @@ def test_transform_errors(ring, tmp_path, capsys):
     refused(capsys, transform(tmp_path / "no.npz", ring, "--out", target), "no model file")
     refused(capsys, transform(ring, ring, "--out", target), "not a model saved by idm_nb")
     np.savez(tmp_path / "f.npz", a=1)
-    refused(capsys, transform(tmp_path / "f.npz", ring, "--out", target), "not a model saved by idm_nb")
+    refused(
+        capsys, transform(tmp_path / "f.npz", ring, "--out", target), "not a model saved by idm_nb"
+    )
     refused(capsys, transform(model, ring, "--out", tmp_path / "t.txt"), "must be .csv or .npz")
     write_csv(tmp_path / "less.csv", {"x": X[:, 0]})
     refused(capsys, transform(model, tmp_path / "less.csv", "--out", target), "no column 'y'")
@@ -293,20 +387,37 @@ def test_transform_errors(ring, tmp_path, capsys):
 
 
 def test_bad_arguments(ring, tmp_path, capsys):
-    for arguments in (["fit", str(ring), "--feature", "radius"], ["dance"], ["demo", "planet", "--out", "x"],
-                      ["fit", str(ring), "--feature", "radius", "--out", "x", "--holdout", "1"],
-                      ["fit", str(ring), "--feature", "radius", "--out", "x", "--iterations", "0"]):  # fmt: skip
+    for arguments in (
+        ["fit", str(ring), "--feature", "radius"],
+        ["dance"],
+        ["demo", "planet", "--out", "x"],
+        ["fit", str(ring), "--feature", "radius", "--out", "x", "--holdout", "1"],
+        ["fit", str(ring), "--feature", "radius", "--out", "x", "--iterations", "0"],
+    ):
         with pytest.raises(SystemExit) as stop:
             main(arguments)
         assert stop.value.code == 2 and capsys.readouterr().err
-    refused(capsys, fit(ring, "--feature", "radius", "--tau", "1.5", "--out", tmp_path / "o"), "tau must be")
+    refused(
+        capsys,
+        fit(ring, "--feature", "radius", "--tau", "1.5", "--out", tmp_path / "o"),
+        "tau must be",
+    )
     assert not (tmp_path / "o").exists()
 
 
 def test_help_reads_like_documentation(capsys):
-    for arguments in (["--help"], ["fit", "--help"], ["transform", "--help"], ["alike", "--help"], ["demo", "--help"]):
+    for arguments in (
+        ["--help"],
+        ["fit", "--help"],
+        ["transform", "--help"],
+        ["alike", "--help"],
+        ["demo", "--help"],
+    ):
         with pytest.raises(SystemExit) as stop:
             build_parser().parse_args(arguments)
         assert stop.value.code == 0
     text = capsys.readouterr().out
-    assert "idm-nb fit measurements.csv --feature outcome --out results" in text and "report.html" in text
+    assert (
+        "idm-nb fit measurements.csv --feature outcome --out results" in text
+        and "report.html" in text
+    )

@@ -35,8 +35,25 @@ def fit(table, *arguments, out="out"):
     return main(["fit", str(table), "--out", str(out), *QUICK, *map(str, arguments)])
 
 
-NAMES = ["$x_1$", "$\\frac", "a\nb", "<!--<script>", "=1+2", "@SUM(A1)", "-x", "ümläut", "日本", "a,b", 'q"uote',
-         "100%", "{0}", "a\tb", "x" * 300, "nan", "c;d"]  # fmt: skip
+NAMES = [
+    "$x_1$",
+    "$\\frac",
+    "a\nb",
+    "<!--<script>",
+    "=1+2",
+    "@SUM(A1)",
+    "-x",
+    "ümläut",
+    "日本",
+    "a,b",
+    'q"uote',
+    "100%",
+    "{0}",
+    "a\tb",
+    "x" * 300,
+    "nan",
+    "c;d",
+]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -46,16 +63,24 @@ def test_names_of_columns_come_back(features, here):
     strange = {name: Y + rng.normal(size=60) for name in NAMES}
     named = [f"--feature={name}" for name in ["r"]]
     if features:
-        named = ["--feature", *NAMES[:6], *NAMES[7:]]  # not the one that argparse takes for an option
+        # not the one that argparse takes for an option
+        named = ["--feature", *NAMES[:6], *NAMES[7:]]
     data = ["x", "y", "r", "-x"] if features else ["x", "y", *NAMES]
     assert fit({**PLAIN, **strange}, *named) == 0
     assert set(read_table("out/relevance.csv").columns["column"]) == set(data)
     told = read_table("out/predictions.csv").names
     assert all(f"predicted {name}" in told for name in (named[1:] if features else ["r"]))
     summary = json.loads((here / "out/summary.json").read_text(), parse_constant=pytest.fail)
-    assert set(summary["columns"]) == set(data) and "<!--<script>" not in (here / "out/report.html").read_text()
+    assert (
+        set(summary["columns"]) == set(data)
+        and "<!--<script>" not in (here / "out/report.html").read_text()
+    )
     for file in ("predictions.csv", "relevance.csv", "embedding.csv"):
-        assert not any(line.lstrip('"')[:1] in "=@" for line in (here / "out" / file).read_text().splitlines() if line)
+        assert not any(
+            line.lstrip('"')[:1] in "=@"
+            for line in (here / "out" / file).read_text().splitlines()
+            if line
+        )
 
 
 def array_file(name, **arrays):
@@ -77,24 +102,56 @@ def numbers(k):
 
 YEARS = "2001,2002,2003\n" + "".join(f"{a},{b},{c}\n" for a, b, c in zip(*X.T, Y))
 REFUSED = {
-    "complex numbers": (array_file("a.npz", X=X + 1j, r=Y), [], "column 'X0' holds complex numbers; turn them"),
-    "dates": (array_file("a.npz", X=np.arange(60).astype("M8[D]"), r=Y), [], "column 'X' holds dates or durations"),
-    "words": (array_file("a.npz", X=np.array(["a"] * 60), r=Y), [], "column 'X' holds 'a' at data row 1"),
+    "complex numbers": (
+        array_file("a.npz", X=X + 1j, r=Y),
+        [],
+        "column 'X0' holds complex numbers; turn them",
+    ),
+    "dates": (
+        array_file("a.npz", X=np.arange(60).astype("M8[D]"), r=Y),
+        [],
+        "column 'X' holds dates or durations",
+    ),
+    "words": (
+        array_file("a.npz", X=np.array(["a"] * 60), r=Y),
+        [],
+        "column 'X' holds 'a' at data row 1",
+    ),
     "objects": (array_file("a.npz", X=np.array([{}] * 60), r=Y), [], "cannot be read"),
     "three dimensions": (array_file("a.npz", X=np.ones((60, 2, 2)), r=Y), [], "X has 3 dimensions"),
     "a number": (array_file("a.npz", X=3.0, r=Y), [], "X has 0 dimensions"),
     "lengths": (array_file("a.npz", X=X, r=Y[:5]), [], "arrays of different lengths: [5, 60]"),
     "two columns of one name": (array_file("a.npz", X=X, X1=Y, r=Y), [], "two columns named 'X1'"),
-    "too large": (lambda: {**PLAIN, "x": 1e160 * X[:, 0]}, [], "column 'x' exceeds 1e+100 at data row 1"),
-    "years as names": (text_file(YEARS), ["--feature", "2003"], "no column '2003'; its columns are c0, c1, c2 (its"),
+    "too large": (
+        lambda: {**PLAIN, "x": 1e160 * X[:, 0]},
+        [],
+        "column 'x' exceeds 1e+100 at data row 1",
+    ),
+    "years as names": (
+        text_file(YEARS),
+        ["--feature", "2003"],
+        "no column '2003'; its columns are c0, c1, c2 (its",
+    ),
     "constant feature": (lambda: {**PLAIN, "r": 0 * Y}, [], "y is constant in column 0 (value 0)"),
     "constant columns": (lambda: {"x": 0 * Y, "r": Y}, [], "rows of X are the same point"),
-    "one group": (lambda: {**PLAIN, "g": ["a"] * 60}, ["--group", "g"], "groups has one label for all rows"),
+    "one group": (
+        lambda: {**PLAIN, "g": ["a"] * 60},
+        ["--group", "g"],
+        "groups has one label for all rows",
+    ),
     "no such group": (lambda: PLAIN, ["--group", "g"], "no column 'g'; its columns are x, y, r"),
     "nothing left": (lambda: PLAIN, ["--ignore", "x", "y"], "no data columns left"),
-    "data is feature": (lambda: PLAIN, ["--columns", "x", "r"], "column 'r' is both data and feature"),
+    "data is feature": (
+        lambda: PLAIN,
+        ["--columns", "x", "r"],
+        "column 'r' is both data and feature",
+    ),
     "odds": (lambda: PLAIN, ["--odds", "nan"], "odds must be a number, 1 or more, got nan"),
-    "tau": (lambda: PLAIN, ["--tau", "inf"], "tau must be a number, 0 or more and at most 1, got inf"),
+    "tau": (
+        lambda: PLAIN,
+        ["--tau", "inf"],
+        "tau must be a number, 0 or more and at most 1, got inf",
+    ),
     "names and no rows": (text_file("x,y,r\n"), [], "holds column names but no rows"),
     "blanks": (text_file("\n\n \n"), [], "is empty"),
     "a quote that does not end": (text_file('x,y,r\n1,2,"3\n' + "4,5,6\n" * 40), [], "t.csv"),
@@ -102,9 +159,16 @@ REFUSED = {
     "folder": (lambda: ".", [], "is a folder"),
     "nothing there": (lambda: "none.csv", [], "there is no file none.csv"),
     "a pipe": (lambda: (os.mkfifo("p.csv"), "p.csv")[1], [], "is not a regular file"),
-    **{f"{k} rows": (numbers(k), ["--holdout", "0"], f"leaves {k} rows to fit: at least 16") for k in (1, 2, 4, 8, 15)},
-    "nearly all held out": (lambda: PLAIN, ["--holdout", "0.97"], "leaves 2 rows to fit: at least 16"),
-}  # fmt: skip
+    **{
+        f"{k} rows": (numbers(k), ["--holdout", "0"], f"leaves {k} rows to fit: at least 16")
+        for k in (1, 2, 4, 8, 15)
+    },
+    "nearly all held out": (
+        lambda: PLAIN,
+        ["--holdout", "0.97"],
+        "leaves 2 rows to fit: at least 16",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -122,10 +186,21 @@ def test_tables_and_options_that_are_refused(name, here, capsys):
     assert sorted(p.name for p in here.iterdir()) == before  # and no folder was made for it
 
 
-@pytest.mark.parametrize("option, value", [
-    ("--holdout", "nan"), ("--holdout", "1"), ("--holdout", "-0.1"), ("--seed", "-1"), ("--seed", "x"),
-    ("--seed", str(2**32)), ("--iterations", "0"), ("--iterations", "2.5"), ("--regressor", "magic"), ("--flow", "x"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "option, value",
+    [
+        ("--holdout", "nan"),
+        ("--holdout", "1"),
+        ("--holdout", "-0.1"),
+        ("--seed", "-1"),
+        ("--seed", "x"),
+        ("--seed", str(2**32)),
+        ("--iterations", "0"),
+        ("--iterations", "2.5"),
+        ("--regressor", "magic"),
+        ("--flow", "x"),
+    ],
+)
 def test_options_that_are_refused_at_once(option, value, here, capsys):
     with pytest.raises(SystemExit) as stop:
         fit(PLAIN, "--feature", "r", f"{option}={value}")
@@ -147,20 +222,30 @@ PLACES = {
     "a device": ("/dev/full", "is a file; give a folder"),
     "a name too long": ("b" * 256, "File name too long"),
     "/proc": ("/proc/idm-nb", "cannot be written"),
-    "a folder in the place of a file": ("old", "old/model.npz is not a regular file and is not replaced"),
+    "a folder in the place of a file": (
+        "old",
+        "old/model.npz is not a regular file and is not replaced",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_places_that_cannot_be_written_are_known_before_the_work(name, here, capsys, model, monkeypatch):
+def test_places_that_cannot_be_written_are_known_before_the_work(
+    name, here, capsys, model, monkeypatch
+):
     (here / "taken").write_text("mine")
     (here / "old" / "model.npz").mkdir(parents=True)
-    monkeypatch.setattr("idm_nb.app.command_line.build_model", lambda options: pytest.fail("work was done"))
+    monkeypatch.setattr(
+        "idm_nb.app.command_line.build_model", lambda options: pytest.fail("work was done")
+    )
     out, words = PLACES[name]
     assert fit(model[0], "--feature", "r", out=out) == 2
     found = capsys.readouterr().err
     assert words in found and found.count("\n") == 1
-    assert sorted(p.name for p in here.iterdir()) == ["old", "taken"] and (here / "taken").read_text() == "mine"
+    assert (
+        sorted(p.name for p in here.iterdir()) == ["old", "taken"]
+        and (here / "taken").read_text() == "mine"
+    )
 
 
 TARGETS = {
@@ -180,7 +265,11 @@ def test_files_that_cannot_be_written(name, here, capsys, model):
     out, words = TARGETS[name]
     assert main(["transform", str(file), str(data), "--out", out, "--quiet"]) == 2
     found = capsys.readouterr().err
-    assert words in found and found.count("\n") == 1 and sorted(os.listdir()) == ["folder.csv", "pipe.csv"]
+    assert (
+        words in found
+        and found.count("\n") == 1
+        and sorted(os.listdir()) == ["folder.csv", "pipe.csv"]
+    )
 
 
 def test_links_and_long_names(here, model):
@@ -199,8 +288,15 @@ def command(*arguments, **options):
 
 def test_names_that_cannot_be_printed(here):
     write_csv("d.csv", {"ümläut": X[:, 0], "größe": X[:, 1], "r": Y})
-    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii:strict"}
-    run = command("fit", "d.csv", "--feature", "r", "--out", "out", *QUICK, env=plain, stdout=subprocess.PIPE)
+    plain = {
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+        "PYTHONIOENCODING": "ascii:strict",
+    }
+    run = command(
+        "fit", "d.csv", "--feature", "r", "--out", "out", *QUICK, env=plain, stdout=subprocess.PIPE
+    )
     error = run.communicate(timeout=120)[1].decode()
     assert run.returncode == 0 and "Traceback" not in error, error
     assert {p.name for p in (here / "out").iterdir()} == set(FILES)
@@ -213,7 +309,9 @@ def no_reader():
     return os.fdopen(ends[1], "w")
 
 
-@pytest.mark.parametrize("output, code", [(lambda: open("/dev/full", "w"), 2), (no_reader, 1)], ids=["full", "closed"])
+@pytest.mark.parametrize(
+    "output, code", [(lambda: open("/dev/full", "w"), 2), (no_reader, 1)], ids=["full", "closed"]
+)
 def test_output_that_nobody_can_read(output, code, here, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdout", output())
     assert fit(PLAIN, "--feature", "r") == code
@@ -223,7 +321,17 @@ def test_output_that_nobody_can_read(output, code, here, monkeypatch, capsys):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_is_stopped(number, here):
     write_csv("d.csv", {f"x{k}": np.random.default_rng(k).normal(size=2000) for k in range(8)})
-    run = command("fit", "d.csv", "--feature", "x0", "--out", "a/b", "--regressor", "lengths", stdout=subprocess.PIPE)
+    run = command(
+        "fit",
+        "d.csv",
+        "--feature",
+        "x0",
+        "--out",
+        "a/b",
+        "--regressor",
+        "lengths",
+        stdout=subprocess.PIPE,
+    )
     assert b"2000 rows" in run.stderr.readline()  # it works now, for many seconds
     time.sleep(0.5)
     run.send_signal(number)

@@ -11,11 +11,13 @@ import idm_nb
 from idm_nb import DiffusionMap
 from idm_nb.datasets import feature_example
 
-RING = feature_example("annulus radius", 1000, random_state=0)[0]  # no repeated eigenvalues: signs are all that is free
+# no repeated eigenvalues: signs are all that is free
+RING = feature_example("annulus radius", 1000, random_state=0)[0]
 POINTS, NEW = RING[:800], RING[800:]
 
 
-@pytest.mark.parametrize("n_points", [500, 800])  # a dense eigensolver up to 600 points, ARPACK above
+# a dense eigensolver up to 600 points, ARPACK above
+@pytest.mark.parametrize("n_points", [500, 800])
 def test_five_fits_have_the_same_signs(n_points):
     # without a random_state each fit starts its eigensolver elsewhere
     fits = [DiffusionMap(6).fit(POINTS[:n_points]).eigenfunctions_ for _ in range(5)]
@@ -23,12 +25,14 @@ def test_five_fits_have_the_same_signs(n_points):
         assert np.allclose(functions, fits[0], atol=1e-7)  # ARPACK's accuracy over the smallest gap
 
 
-@pytest.mark.parametrize("n_points", [1700, 2100])  # a fifth of all pairs or more: dense; fewer: block Lanczos
+# a fifth of all pairs or more: dense; fewer: block Lanczos
+@pytest.mark.parametrize("n_points", [1700, 2100])
 def test_many_eigenpairs_have_the_signs_of_few(n_points):
     points = feature_example("annulus radius", n_points, random_state=0)[0]
     many = DiffusionMap(405, random_state=0).fit(points)
     few = DiffusionMap(10, random_state=1).fit(points)
-    assert np.allclose(many.eigenfunctions_[:, :11], few.eigenfunctions_, atol=1e-5)  # residual 1e-8
+    # residual 1e-8
+    assert np.allclose(many.eigenfunctions_[:, :11], few.eigenfunctions_, atol=1e-5)
 
 
 def test_two_computations_from_one_object_agree():
@@ -51,7 +55,9 @@ def test_the_order_of_the_points_does_not_matter():
     order = np.random.default_rng(0).permutation(len(POINTS))
     first, other = (DiffusionMap(6, random_state=0).fit(x) for x in (POINTS, POINTS[order]))
     # the sign rule names a point by its place in the list, so only up to sign
-    assert np.allclose(np.abs(first.eigenfunctions_[order]), np.abs(other.eigenfunctions_), atol=1e-7)
+    assert np.allclose(
+        np.abs(first.eigenfunctions_[order]), np.abs(other.eigenfunctions_), atol=1e-7
+    )
 
 
 def test_pieces_are_reported_and_coordinates_are_finite():

@@ -9,11 +9,30 @@ from book import MODULES, module_name
 
 # bases to be subclassed, sisters of what has one, and what other parts of the package make
 NO_EXAMPLE = {
-    "Ellipse", "Embedding", "ErrorModel", "FeatureEstimate", "FlatTorus", "Flow", "FlowTask", "Manifold", "Metric",
-    "Relevance", "Sphere", "StoppingRule", "Storage", "TableModel", "Verdict", "load", "model_report",
-}  # fmt: skip
-PUBLIC = [(module_name(path), name) for path in MODULES for name in importlib.import_module(module_name(path)).__all__
-          if callable(getattr(importlib.import_module(module_name(path)), name))]  # fmt: skip
+    "Ellipse",
+    "Embedding",
+    "ErrorModel",
+    "FeatureEstimate",
+    "FlatTorus",
+    "Flow",
+    "FlowTask",
+    "Manifold",
+    "Metric",
+    "Relevance",
+    "Sphere",
+    "StoppingRule",
+    "Storage",
+    "TableModel",
+    "Verdict",
+    "load",
+    "model_report",
+}
+PUBLIC = [
+    (module_name(path), name)
+    for path in MODULES
+    for name in importlib.import_module(module_name(path)).__all__
+    if callable(getattr(importlib.import_module(module_name(path)), name))
+]
 
 
 def sections(text):
@@ -24,7 +43,11 @@ def sections(text):
 def arguments(function):
     "Names of the arguments that a caller gives."
     given = list(inspect.signature(function).parameters.values())
-    return [a.name for a in given if a.name not in ("self", "cls") and a.kind not in (a.VAR_KEYWORD, a.VAR_POSITIONAL)]
+    return [
+        a.name
+        for a in given
+        if a.name not in ("self", "cls") and a.kind not in (a.VAR_KEYWORD, a.VAR_POSITIONAL)
+    ]
 
 
 def test_there_are_public_names():
@@ -41,5 +64,7 @@ def test_docstring(module, name):
     assert not missing, f"{name} does not describe {missing}"
     assert not names or headings & {"Parameters", "Attributes"}, f"{name} has no section Parameters"
     if not isinstance(found, type):
-        assert headings & {"Returns", "Raises"} or "returns" in text.lower(), f"{name} does not say what it returns"
+        assert headings & {"Returns", "Raises"} or "returns" in text.lower(), (
+            f"{name} does not say what it returns"
+        )
     assert ">>> " in text or name in NO_EXAMPLE, f"{name} shows no example"

@@ -12,8 +12,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import idm_nb
-from idm_nb import ConformalMap, DiffeomorphismMap, DiffusionFlow, DiffusionMap
-from idm_nb import IteratedDiffusionMap, NonlinearICA
+from idm_nb import (
+    ConformalMap,
+    DiffeomorphismMap,
+    DiffusionFlow,
+    DiffusionMap,
+    IteratedDiffusionMap,
+    NonlinearICA,
+)
 from idm_nb.datasets import feature_example, rotated_digits
 from idm_nb.diffusion import neighbor_recall
 from idm_nb.relatives import covariances_from_bursts
@@ -21,10 +27,15 @@ from idm_nb.relatives import covariances_from_bursts
 EXAMPLES = ["annulus radius", "annulus angle", "torus theta", "torus phi", "sphere x"]
 
 
-@parametrize_with_checks([
-    IteratedDiffusionMap(), DiffusionMap(n_components=2), ConformalMap(n_components=2), DiffeomorphismMap(),
-    NonlinearICA(),
-])  # fmt: skip
+@parametrize_with_checks(
+    [
+        IteratedDiffusionMap(),
+        DiffusionMap(n_components=2),
+        ConformalMap(n_components=2),
+        DiffeomorphismMap(),
+        NonlinearICA(),
+    ]
+)
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_conformance(estimator, check):
     check(estimator)
@@ -47,7 +58,9 @@ def test_recall_prediction_and_extension(name):
     X, y, _ = feature_example(name, 2500, random_state=1)
     model = IteratedDiffusionMap(random_state=0).fit(X[:2000], y[:2000])
     new, score = model.transform(X[2000:]), model.score(X[2000:], y[2000:])
-    by_value = neighbor_recall(y[:2000], y[:2000], model.predict(X[2000:]).reshape(500, -1), y[2000:])
+    by_value = neighbor_recall(
+        y[:2000], y[:2000], model.predict(X[2000:]).reshape(500, -1), y[2000:]
+    )
     recall = neighbor_recall(model.embedding_, y[:2000], new, y[2000:])
     assert score > 0.9999 and recall > 0.98 and recall > by_value - 0.01
     assert model.branches_.n_branches == 1
@@ -62,7 +75,10 @@ def test_both_ways_to_an_outcome_are_kept_apart():
     assert np.mean(side[near] == side[new, None]) > 0.99
     assert np.abs(y[near] - y[new, None]).max() < 0.3  # 20 of 1000 rows, half of them on this side
     apart = model.assign(X[new])
-    assert all(np.unique(apart[side[new] == s]).size == 1 for s in (-1, 1)) and len(np.unique(apart)) == 2
+    assert (
+        all(np.unique(apart[side[new] == s]).size == 1 for s in (-1, 1))
+        and len(np.unique(apart)) == 2
+    )
 
 
 @pytest.mark.parametrize("local", [False, True])
@@ -85,8 +101,12 @@ def test_the_flow_of_the_paper(ring, metric):
     closed = IteratedDiffusionMap(3, tau=0.8, random_state=0).fit(X, y)
     before = neighbor_recall(X, y[:, None], new, truth[:, None])
     for fitted in (model, closed):
-        assert neighbor_recall(fitted.embedding_, y[:, None], fitted.transform(new), truth[:, None]) > before
-    assert np.array_equal(model.predict(new), closed.predict(new))  # the estimate does not depend on the flow
+        assert (
+            neighbor_recall(fitted.embedding_, y[:, None], fitted.transform(new), truth[:, None])
+            > before
+        )
+    # the estimate does not depend on the flow
+    assert np.array_equal(model.predict(new), closed.predict(new))
 
 
 def test_grid_with_ties_extends_exactly():
@@ -108,15 +128,26 @@ def test_duplicated_rows_in_different_groups_extend_exactly():
 
 def test_rotation_shift_scale_and_order_do_not_matter(ring):
     X, y, new, truth = ring
-    recall = lambda m, a, b: neighbor_recall(m.embedding_, a[:, None], m.transform(b), truth[:, None])
+    recall = lambda m, a, b: neighbor_recall(
+        m.embedding_, a[:, None], m.transform(b), truth[:, None]
+    )
     base = recall(IteratedDiffusionMap(random_state=0).fit(X, y), y, new)
     c, s = np.cos(0.7), np.sin(0.7)
     turn = lambda points: 40 * (points @ np.array([[c, s], [-s, c]])) - 1000
     # tenths of a neighbour: the draws of rows for the tuning differ
-    assert abs(recall(IteratedDiffusionMap(random_state=0).fit(turn(X), 40 * y), y, turn(new)) - base) < 0.01
+    assert (
+        abs(recall(IteratedDiffusionMap(random_state=0).fit(turn(X), 40 * y), y, turn(new)) - base)
+        < 0.01
+    )
     order = np.random.default_rng(0).permutation(len(X))
     # tenths of a neighbour: the draws of rows for the tuning differ
-    assert abs(recall(IteratedDiffusionMap(random_state=0).fit(X[order], y[order]), y[order], new) - base) < 0.01
+    assert (
+        abs(
+            recall(IteratedDiffusionMap(random_state=0).fit(X[order], y[order]), y[order], new)
+            - base
+        )
+        < 0.01
+    )
 
 
 def test_unit_of_the_feature_does_not_matter(ring):
@@ -131,7 +162,9 @@ def test_same_data_same_result(ring):
     X, y, _, _ = ring
     for model in (IteratedDiffusionMap(random_state=0), DiffusionMap(4, random_state=0)):
         first = clone(model).fit_transform(X, y)
-        assert all(np.allclose(clone(model).fit_transform(X, y), first, atol=1e-9) for _ in range(2))
+        assert all(
+            np.allclose(clone(model).fit_transform(X, y), first, atol=1e-9) for _ in range(2)
+        )
 
 
 def test_clone_and_pickle(fitted, ring):
@@ -154,13 +187,18 @@ def test_pipeline_grid_search_and_set_output(ring):
     X, y, new, truth = ring
     pipe = make_pipeline(StandardScaler(), IteratedDiffusionMap(2, random_state=0)).fit(X, y)
     assert pipe.score(new, truth) > 0.97
-    search = GridSearchCV(IteratedDiffusionMap(1, random_state=0), {"odds": [5, 20]}, cv=2).fit(X, y)
+    search = GridSearchCV(IteratedDiffusionMap(1, random_state=0), {"odds": [5, 20]}, cv=2).fit(
+        X, y
+    )
     assert search.best_score_ > 0.97
     frame = pandas.DataFrame(X, columns=["east", "north"])
     model = IteratedDiffusionMap(1, random_state=0).set_output(transform="pandas").fit(frame, y)
     out = model.transform(frame)
     assert list(out.columns) == list(model.get_feature_names_out())
-    assert out.columns[0] == "iterateddiffusionmap0" and list(model.feature_names_in_) == ["east", "north"]
+    assert out.columns[0] == "iterateddiffusionmap0" and list(model.feature_names_in_) == [
+        "east",
+        "north",
+    ]
     with pytest.raises(ValueError, match="feature names"):
         model.transform(frame.rename(columns={"east": "west"}))
 
@@ -174,7 +212,9 @@ def test_shape_of_predictions_follows_y(ring):
 
 def test_embeddings_start_with_the_data(fitted, ring):
     assert np.array_equal(fitted.embeddings_[0], ring[0])
-    assert len(fitted.embeddings_) == fitted.n_iterations_ + 1 == len(fitted.diagnostics_["iteration"])
+    assert (
+        len(fitted.embeddings_) == fitted.n_iterations_ + 1 == len(fitted.diagnostics_["iteration"])
+    )
     assert np.array_equal(fitted.embeddings_[-1], fitted.embedding_)
     stages = fitted.transform_all(ring[2])
     assert [s.shape[1] for s in stages] == [e.shape[1] for e in fitted.embeddings_]
@@ -205,14 +245,20 @@ def test_diffusion_map_extension(ring):
     X, _, new, _ = ring
     for keep in (True, False, "auto"):
         model = DiffusionMap(8, keep_self=keep, random_state=0).fit(X)
-        assert np.abs(model.extend(X) - model.eigenfunctions_).max() < 1e-10 * np.abs(model.eigenfunctions_).max()
+        assert (
+            np.abs(model.extend(X) - model.eigenfunctions_).max()
+            < 1e-10 * np.abs(model.eigenfunctions_).max()
+        )
         extended = model.extend(new)[:, 0]
-        assert np.allclose(extended, model.eigenfunctions_[0, 0], rtol=1e-9)  # constants stay constant
+        # constants stay constant
+        assert np.allclose(extended, model.eigenfunctions_[0, 0], rtol=1e-9)
     first = model.coordinates(0.01)
     assert np.array_equal(first, model.coordinates(0.01))
 
 
-@pytest.mark.parametrize("regressor", ["local", "kernel", "lengths", KNeighborsRegressor(5)], ids=str)
+@pytest.mark.parametrize(
+    "regressor", ["local", "kernel", "lengths", KNeighborsRegressor(5)], ids=str
+)
 def test_regressors_extend_exactly_and_predict(regressor):
     covered = []
     for seed in range(3):
@@ -241,7 +287,9 @@ def test_collapsed_points_get_finite_coordinates():
     # with so few neighbours the last embeddings of the paper's flow are clumps narrower than rounding
     X, y, _ = feature_example("torus x", 900, random_state=0)
     flow = DiffusionFlow(n_neighbors=12)
-    model = IteratedDiffusionMap(8, flow=flow, regressor="kernel", random_state=0).fit(X[:700], y[:700])
+    model = IteratedDiffusionMap(8, flow=flow, regressor="kernel", random_state=0).fit(
+        X[:700], y[:700]
+    )
     assert all(np.isfinite(Z).all() for Z in model.transform_all(X[700:]))
 
 
@@ -252,13 +300,18 @@ def test_kneighbors_are_alike_and_leave_out_the_row_itself(fitted, ring):
     assert np.abs(y[index] - truth[:, None]).max() < 0.1  # 7 of 800 rows within 2 units
     own = fitted.kneighbors(n_neighbors=3)[1]
     assert not (own == np.arange(800)[:, None]).any()
-    with pytest.raises(ValueError, match="n_neighbors must be an integer, 1 or more and at most 800, got 801"):
+    with pytest.raises(
+        ValueError, match="n_neighbors must be an integer, 1 or more and at most 800, got 801"
+    ):
         fitted.kneighbors(new, 801)
 
 
 def test_rows_far_away_are_foreign(fitted, ring):
     X, _, new, _ = ring
-    assert fitted.foreign(new).mean() < 0.05 and fitted.foreign(2.5 * X[np.abs(X).max(axis=1) > 2.5]).all()
+    assert (
+        fitted.foreign(new).mean() < 0.05
+        and fitted.foreign(2.5 * X[np.abs(X).max(axis=1) > 2.5]).all()
+    )
     error = fitted.predict(np.vstack([new, 5 * new]), return_std=True)[1]
     assert np.median(error[200:]) > 10 * np.median(error[:200])  # and their errors are not small
 
@@ -317,7 +370,9 @@ def test_nonlinear_ica_does_not_depend_on_the_map(hidden):
     # the rounding of the inverse covariances, whose condition the change makes worse by some hundreds
     assert np.isclose(first.epsilon_, second.epsilon_, rtol=1e-5)
     # the same, through an eigensolver
-    assert np.allclose(first.embedding_, second.embedding_, atol=1e-5 * np.abs(first.embedding_).max())
+    assert np.allclose(
+        first.embedding_, second.embedding_, atol=1e-5 * np.abs(first.embedding_).max()
+    )
 
 
 def test_nonlinear_ica_without_covariances_is_the_diffusion_map(hidden):
@@ -326,4 +381,6 @@ def test_nonlinear_ica_without_covariances_is_the_diffusion_map(hidden):
     model = NonlinearICA(**options).fit(y)
     plain = DiffusionMap(20, n_neighbors=len(y) - 1, **options).fit(y)
     # the only difference are weights below 1e-4 that one of the two leaves out
-    assert np.allclose(model.laplacian_eigenvalues_[1:10], plain.laplacian_eigenvalues_[1:10], rtol=0.01)
+    assert np.allclose(
+        model.laplacian_eigenvalues_[1:10], plain.laplacian_eigenvalues_[1:10], rtol=0.01
+    )

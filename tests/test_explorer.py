@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import idm_nb
-from idm_nb import DiffusionFlow, DiffusionMap, explore, IteratedDiffusionMap, save_explorer
+from idm_nb import DiffusionFlow, DiffusionMap, IteratedDiffusionMap, explore, save_explorer
 from idm_nb.datasets import feature_example
 from idm_nb.idm.estimator import ClosedFlow
 from idm_nb.study.exploration import Exploration, flow_with, told
@@ -51,8 +51,16 @@ def red(explorer):
 
 def test_every_slider_moves_the_picture(explorer):
     seen, controls = [], explorer.controls
-    for name, value in (("iteration", 2), ("point", 11), ("neighbors", 20), ("turn", 90), ("tilt", -10),
-                        ("solid", False), ("colour", "column 2"), ("iteration", 0)):  # fmt: skip
+    for name, value in (
+        ("iteration", 2),
+        ("point", 11),
+        ("neighbors", 20),
+        ("turn", 90),
+        ("tilt", -10),
+        ("solid", False),
+        ("colour", "column 2"),
+        ("iteration", 0),
+    ):
         getattr(controls, name).value = value
         seen.append(explorer.picture.png())
     assert len(set(seen)) == len(seen)
@@ -70,7 +78,9 @@ def test_click_chooses_and_drag_turns(model, widgets):
     explorer.picture.figure.canvas.draw()
 
     def mouse(kind, place):
-        canvas.callbacks.process(f"{kind}_event", MouseEvent(f"{kind}_event", canvas, *place, button=1))
+        canvas.callbacks.process(
+            f"{kind}_event", MouseEvent(f"{kind}_event", canvas, *place, button=1)
+        )
 
     mouse("motion_notify", (5, 5))  # without a button: nothing
     place = panel.ax.transData.transform(panel.positions[123, :2])
@@ -118,7 +128,9 @@ def test_another_tau_takes_more_steps(widgets):
 def test_taus_of_a_sequence(widgets):
     several = IteratedDiffusionMap(3, tau=[0.5, 0.9], regressor="kernel", random_state=0).fit(X, Y)
     explorer = explore(several, canvas="image")
-    assert explorer.controls.tau.value == 0.9 and "tau = 0.50, 0.90" in explorer.controls.status.value
+    assert (
+        explorer.controls.tau.value == 0.9 and "tau = 0.50, 0.90" in explorer.controls.status.value
+    )
     explorer.controls.tau.value = 0.7
     explorer.controls.tau.value = 0.9  # back to what was fitted
     assert explorer.exploration.clouds.taus == (0.5, 0.9)
@@ -150,12 +162,21 @@ def test_with_diffusion_maps(widgets):
 
 def test_colours(model, branched):
     assert list(Exploration(model).colours) == [
-        "angle of the feature", "feature 0", "feature 1", "angle of the held-out feature",
-        "held-out feature 0", "held-out feature 1", "column 0", "column 1", "column 2",
-    ]  # fmt: skip
+        "angle of the feature",
+        "feature 0",
+        "feature 1",
+        "angle of the held-out feature",
+        "held-out feature 0",
+        "held-out feature 1",
+        "column 0",
+        "column 1",
+        "column 2",
+    ]
     found = Exploration(branched).colours
     assert list(found)[:3] == ["feature", "held-out feature", "branch"]
-    assert found["branch"].kind == "label" and np.array_equal(found["branch"].values, branched.branch_)
+    assert found["branch"].kind == "label" and np.array_equal(
+        found["branch"].values, branched.branch_
+    )
     codes = found["branch"].codes
     assert all(np.ptp(codes[branched.branch_ == b]) == 0 for b in np.unique(branched.branch_))
 
@@ -222,11 +243,22 @@ def test_ipympl_absent(model, widgets, monkeypatch):
         explore(model, canvas="ipympl")
 
 
-@pytest.mark.parametrize("make, error, words", [
-    (lambda: DiffusionMap(2).fit(X), TypeError, "model must be a fitted IteratedDiffusionMap, got DiffusionMap"),
-    (lambda: make_pipeline(StandardScaler(), IteratedDiffusionMap(1)).fit(X, Y), TypeError, r"pipeline\[-1\]"),
-    (lambda: IteratedDiffusionMap(), NotFittedError, "not fitted"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make, error, words",
+    [
+        (
+            lambda: DiffusionMap(2).fit(X),
+            TypeError,
+            "model must be a fitted IteratedDiffusionMap, got DiffusionMap",
+        ),
+        (
+            lambda: make_pipeline(StandardScaler(), IteratedDiffusionMap(1)).fit(X, Y),
+            TypeError,
+            r"pipeline\[-1\]",
+        ),
+        (lambda: IteratedDiffusionMap(), NotFittedError, "not fitted"),
+    ],
+)
 def test_wrong_models(make, error, words):
     with pytest.raises(error, match=words):
         save_explorer(make(), "never.html")
@@ -245,13 +277,17 @@ def test_bad_arguments(model, widgets, tmp_path):
 
 
 def test_page(model, tmp_path):
-    save_explorer(model, tmp_path / "page.html", title="A <torus> for $5", max_points=200, max_columns=1)
+    save_explorer(
+        model, tmp_path / "page.html", title="A <torus> for $5", max_points=200, max_columns=1
+    )
     page = (tmp_path / "page.html").read_text()
     assert "A &lt;torus&gt; for $5" in page and "http" not in page and "NaN" not in page
     assert '"column 0"' in page and '"column 1"' not in page
     assert page.count("<label>") == page.count("</label>") == 6  # every control has one
     assert page.count('aria-label="') == page.count("<canvas") + 1  # and every picture
-    save_explorer(model, tmp_path / "again.html", title="A <torus> for $5", max_points=200, max_columns=1)
+    save_explorer(
+        model, tmp_path / "again.html", title="A <torus> for $5", max_points=200, max_columns=1
+    )
     assert (tmp_path / "again.html").read_text() == page
 
 

@@ -13,8 +13,8 @@ import pytest
 from attacks import ESTIMATORS, X, Y
 
 import idm_nb.core.files
-from idm_nb.app.results import check_folder, FILES, write_folder
-from idm_nb.core import load, Storage
+from idm_nb.app.results import FILES, check_folder, write_folder
+from idm_nb.core import Storage, load
 from idm_nb.core.files import write_whole
 from idm_nb.core.work import on_stop
 
@@ -91,11 +91,28 @@ def somewhere(tree, value, rng):
     return tree
 
 
-STRANGE = [None, 7, -1, "x", [], {}, {"array": 999}, {"array": "a"}, {"array": 0}, {"list": 3}, {"dict": [[1]]},
-           {"csr": [1, 2]}, {"strings": 4}, {"tuple": None}, {"object": "os.system", "state": {"dict": []}},
-           {"object": "idm_nb.core.files.nothing", "state": {}}, {"object": 3, "state": {}},
-           {"object": "idm_nb.flow.closed.ClosedFlow"}, {"object": "idm_nb.no_such_module.X", "state": {"dict": []}},
-           {"object": "idm_nb.diffusion.operator.Metric", "state": {"dict": []}}]  # fmt: skip
+STRANGE = [
+    None,
+    7,
+    -1,
+    "x",
+    [],
+    {},
+    {"array": 999},
+    {"array": "a"},
+    {"array": 0},
+    {"list": 3},
+    {"dict": [[1]]},
+    {"csr": [1, 2]},
+    {"strings": 4},
+    {"tuple": None},
+    {"object": "os.system", "state": {"dict": []}},
+    {"object": "idm_nb.core.files.nothing", "state": {}},
+    {"object": 3, "state": {}},
+    {"object": "idm_nb.flow.closed.ClosedFlow"},
+    {"object": "idm_nb.no_such_module.X", "state": {"dict": []}},
+    {"object": "idm_nb.diffusion.operator.Metric", "state": {"dict": []}},
+]
 
 
 def test_headers_that_make_no_sense_run_nothing(saved, tmp_path, monkeypatch):
@@ -112,12 +129,27 @@ def test_headers_that_make_no_sense_run_nothing(saved, tmp_path, monkeypatch):
             assert isinstance(found, Storage) and type(found).__module__.startswith("idm_nb.")
 
 
-@pytest.mark.parametrize("header", [
-    "null", "[]", "3", '"x"', "{", '{"format": "idm_nb model"}', '{"format": "idm_nb model", "version": "x"}',
-    '{"format": "idm_nb model", "version": 1}', '{"format": "idm_nb model", "version": 1, "model": null}',
-    '{"format": "idm_nb model", "version": 0, "model": null}', "[" * 100_000,
-    '{"format": "idm_nb model", "version": 1, "model": ' + '{"list": [' * 3000 + "]}" * 3000 + "}",
-], ids=range(12))  # fmt: skip
+@pytest.mark.parametrize(
+    "header",
+    [
+        "null",
+        "[]",
+        "3",
+        '"x"',
+        "{",
+        '{"format": "idm_nb model"}',
+        '{"format": "idm_nb model", "version": "x"}',
+        '{"format": "idm_nb model", "version": 1}',
+        '{"format": "idm_nb model", "version": 1, "model": null}',
+        '{"format": "idm_nb model", "version": 0, "model": null}',
+        "[" * 100_000,
+        '{"format": "idm_nb model", "version": 1, "model": '
+        + '{"list": [' * 3000
+        + "]}" * 3000
+        + "}",
+    ],
+    ids=range(12),
+)
 def test_headers_that_are_no_model(header, tmp_path):
     np.savez(tmp_path / "m.npz", header=np.array(header))
     with pytest.raises(ValueError, match="is not a model saved by idm_nb"):
@@ -125,22 +157,32 @@ def test_headers_that_are_no_model(header, tmp_path):
 
 
 def test_a_newer_file_is_named_as_such(tmp_path):
-    np.savez(tmp_path / "m.npz", header=np.array('{"format": "idm_nb model", "version": 2, "model": null}'))
-    with pytest.raises(ValueError, match="was saved by a newer version of idm_nb; update the package"):
+    np.savez(
+        tmp_path / "m.npz",
+        header=np.array('{"format": "idm_nb model", "version": 2, "model": null}'),
+    )
+    with pytest.raises(
+        ValueError, match="was saved by a newer version of idm_nb; update the package"
+    ):
         load(tmp_path / "m.npz")
 
 
 def lying(path):
     "An archive with an array that claims more numbers than it holds."
     head = io.BytesIO()
-    np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": (10**11,)})
+    np.lib.format.write_array_header_1_0(
+        head, {"descr": "<f8", "fortran_order": False, "shape": (10**11,)}
+    )
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("header.npy", head.getvalue() + bytes(1000))
 
 
 def swollen(path):
     "An archive of a few kilobytes that expands to gigabytes."
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a0.npy", "w") as part:
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("a0.npy", "w") as part,
+    ):
         for _ in range(300):
             part.write(bytes(2**20))
 
@@ -160,7 +202,9 @@ STAGES = ["write", "chmod", "replace"]
 
 
 @pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device"), MemoryError])
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt, OSError(28, "No space left on device"), MemoryError]
+)
 def test_a_file_that_is_interrupted_leaves_the_old_one(stage, error, tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text("old")
@@ -189,7 +233,9 @@ def test_only_regular_files_are_replaced(tmp_path):
     link.symlink_to(tmp_path / "real")
     write = lambda name: open(name, "w").write("new")
     for path in (folder, pipe, "/dev/full", "/dev/null"):
-        with pytest.raises(ValueError, match="is not a regular file and is not replaced: give another name"):
+        with pytest.raises(
+            ValueError, match="is not a regular file and is not replaced: give another name"
+        ):
             write_whole(path, write)
     write_whole(link, write)
     assert link.is_symlink() and (tmp_path / "real").read_text() == "new" and pipe.is_fifo()
@@ -219,7 +265,8 @@ def test_signals_at_every_stage_of_writing(number, old, tmp_path):
             with open(path, "w") as file:
                 for part in text:
                     file.write(part)
-        return write  # fmt: skip
+
+        return write
 
     for delay in np.linspace(0, 0.01, 60):
         if not old and out.exists():
@@ -251,7 +298,9 @@ def test_a_folder_that_fails_leaves_nothing(tmp_path):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(ValueError, match="cannot be written: No space left on device"):
-        write_folder(tmp_path / "a" / "b" / "out", {"x": lambda path: path.write_text("x"), "y": full})
+        write_folder(
+            tmp_path / "a" / "b" / "out", {"x": lambda path: path.write_text("x"), "y": full}
+        )
     check_folder(tmp_path / "a" / "b" / "out")
     assert list(tmp_path.iterdir()) == []
 

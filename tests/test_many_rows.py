@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from idm_nb import DiffusionMap, FeatureRegressor, in_parts, IteratedDiffusionMap
+from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap, in_parts
 from idm_nb.app import read_table
 from idm_nb.app.command_line import main
 from idm_nb.app.many_rows import rows_of
@@ -55,7 +55,9 @@ def test_parts_of_a_file_are_placed_as_the_whole(ring, tmp_path, source, target)
 def test_a_memory_map_is_predicted(ring, tmp_path):
     model, X = ring
     np.save(tmp_path / "X.npy", X)
-    in_parts(model.predict, np.load(tmp_path / "X.npy", mmap_mode="r"), tmp_path / "y.npy", rows=128)
+    in_parts(
+        model.predict, np.load(tmp_path / "X.npy", mmap_mode="r"), tmp_path / "y.npy", rows=128
+    )
     assert np.allclose(np.load(tmp_path / "y.npy")[:, 0], model.predict(X))
 
 
@@ -109,7 +111,8 @@ def test_several_processes_give_the_same_rows_in_order(ring, tmp_path):
     assert (tmp_path / "one.csv").read_text() == (tmp_path / "two.csv").read_text()
     in_parts(process_of, tmp_path / "X.npy", tmp_path / "who.npy", rows=60, n_jobs=2)
     who = np.load(tmp_path / "who.npy").ravel()
-    assert (who[:60] == os.getpid()).all() and (who[60:] != os.getpid()).all()  # the first part is a check
+    # the first part is a check
+    assert (who[:60] == os.getpid()).all() and (who[60:] != os.getpid()).all()
     bad = X.copy()
     bad[-1, 0] = np.nan
     with pytest.raises(ValueError, match=f"not finite at data row {len(X)}"):
@@ -123,7 +126,9 @@ def test_several_processes_give_the_same_rows_in_order(ring, tmp_path):
 def leave_parts(tmp_path, X, target):
     np.save(tmp_path / "X.npy", X)
 
-    def total(rows, calls=[]):
+    calls = []
+
+    def total(rows):
         calls.append(1)
         if len(calls) > 2:
             raise KeyboardInterrupt
@@ -155,24 +160,29 @@ def test_bad_rows_are_named_with_their_place_in_the_file(ring, tmp_path):
     write(tmp_path / "X.npy", X)
     with pytest.raises(ValueError, match="'c1' is not finite at data row 778"):
         in_parts(model.predict, tmp_path / "X.npy", tmp_path / "y.csv", rows=100)
-    text = (["x,y"] + ["1,2"] * 30 + ["1,word"] + ["1,2"] * 15 + ["1,2,3"])
+    text = ["x,y"] + ["1,2"] * 30 + ["1,word"] + ["1,2"] * 15 + ["1,2,3"]
     (tmp_path / "bad.csv").write_text("\n".join(text))
     with pytest.raises(ValueError, match="'y' holds 'word' at data row 31"):
         in_parts(model.predict, tmp_path / "bad.csv", tmp_path / "y2.csv", rows=20)
     with pytest.raises(ValueError, match="data row 47 has 3 cells, not 2"):
-        in_parts(model.predict, tmp_path / "bad.csv", tmp_path / "y3.csv", rows=20, columns=["x", "x"])
+        in_parts(
+            model.predict, tmp_path / "bad.csv", tmp_path / "y3.csv", rows=20, columns=["x", "x"]
+        )
 
 
-@pytest.mark.parametrize("source, target, message", [
-    ("none.npy", "y.npy", "there is no file"),
-    ("X.npz", "y.npy", "cannot be read in parts"),
-    ("X.npy", "y.txt", "unknown format"),
-    ("X.npy", "no-folder/y.npy", "there is no folder"),
-    ("line.npy", "y.npy", "must hold a matrix"),
-    ("empty.npy", "y.npy", "holds no rows"),
-    ("broken.npy", "y.npy", "cannot be read"),
-    ("broken.parquet", "y.npy", "cannot be read"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "source, target, message",
+    [
+        ("none.npy", "y.npy", "there is no file"),
+        ("X.npz", "y.npy", "cannot be read in parts"),
+        ("X.npy", "y.txt", "unknown format"),
+        ("X.npy", "no-folder/y.npy", "there is no folder"),
+        ("line.npy", "y.npy", "must hold a matrix"),
+        ("empty.npy", "y.npy", "holds no rows"),
+        ("broken.npy", "y.npy", "cannot be read"),
+        ("broken.parquet", "y.npy", "cannot be read"),
+    ],
+)
 def test_bad_files_are_named(tmp_path, source, target, message):
     if source.endswith("parquet"):
         pytest.importorskip("pyarrow")
@@ -210,10 +220,12 @@ def test_the_command_predicts_in_parts(tmp_path, monkeypatch, capsys):
         if name != "foreign":
             assert np.allclose(p.numbers([name]), t.numbers([name])), name
     assert list(p.columns["foreign"]) == list(t.columns["foreign"])
-    for arguments in ("predict results/model.npz none.csv --out q.csv",
-                      "predict results/model.npz new.csv --out q.npy",
-                      "predict results/model.npz ring.csv --out q.csv --jobs 0",
-                      "predict results/model.npz ring.csv --out q.csv --rows 0"):  # fmt: skip
+    for arguments in (
+        "predict results/model.npz none.csv --out q.csv",
+        "predict results/model.npz new.csv --out q.npy",
+        "predict results/model.npz ring.csv --out q.csv --jobs 0",
+        "predict results/model.npz ring.csv --out q.csv --rows 0",
+    ):
         capsys.readouterr()
         assert main(arguments.split()) == 2
         assert capsys.readouterr().err.startswith("idm-nb: error: ")
@@ -239,7 +251,9 @@ def test_lazy_arrays_and_frames(ring):
         model.predict(da.ones(10))
     for pair in (model.predict(lazy, return_std=True), model.predict(lazy, True)):
         for found, expected in zip(pair, model.predict(X, return_std=True)):
-            assert found.shape == expected.shape and np.allclose(found.compute(scheduler="threads"), expected)
+            assert found.shape == expected.shape and np.allclose(
+                found.compute(scheduler="threads"), expected
+            )
     with pytest.raises(TypeError, match="unexpected keyword"):
         model.predict(lazy, errors=True)
     bad = X.copy()
@@ -297,13 +311,21 @@ def test_landmarks_stand_for_all():
     X, y, _ = feature_example("annulus radius", 3000, random_state=0)
     model = IteratedDiffusionMap(landmarks=500, random_state=0)
     moved = model.fit_transform(X, y)
-    assert len(moved) == 3000 and len(model.embedding_) == len(model.landmarks_) == len(model.residuals_) == 500
+    assert (
+        len(moved) == 3000
+        and len(model.embedding_) == len(model.landmarks_) == len(model.residuals_) == 500
+    )
     assert np.allclose(moved[model.landmarks_], model.embedding_)
     assert model.score(X, y) > 0.999
     same = IteratedDiffusionMap(landmarks=model.landmarks_, random_state=0).fit(X, y)
     assert same.landmarks_.tolist() == model.landmarks_.tolist()
-    for landmarks, kind in ((5000, ValueError), (2, ValueError), (0.5, TypeError), ([0, 9999], ValueError),
-                            ([0.5, 1.5], ValueError)):  # fmt: skip
+    for landmarks, kind in (
+        (5000, ValueError),
+        (2, ValueError),
+        (0.5, TypeError),
+        ([0, 9999], ValueError),
+        ([0.5, 1.5], ValueError),
+    ):
         with pytest.raises(kind, match="landmarks must be"):
             IteratedDiffusionMap(landmarks=landmarks).fit(X, y)
 
@@ -312,7 +334,9 @@ def test_landmarks_stand_for_all():
 
 
 def blas_threads():
-    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+    return {
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    }
 
 
 class Counting(LinearRegression):

@@ -17,7 +17,9 @@ CLOUD = Torus().sample(700, random_state=0)
 
 
 def bumpy(points):
-    return np.c_[points[:, :2], (2 + 0.5 * np.sin(3 * np.arctan2(points[:, 1], points[:, 0]))) * points[:, 2]]
+    return np.c_[
+        points[:, :2], (2 + 0.5 * np.sin(3 * np.arctan2(points[:, 1], points[:, 0]))) * points[:, 2]
+    ]
 
 
 # ---- generators
@@ -25,7 +27,9 @@ def bumpy(points):
 
 def some_generator(**options):
     A = rng.normal(size=(3, 3))
-    return local_generator(CLOUD.points, A @ A.T + np.eye(3), drift=[0.3, -0.2, 0.1], epsilon=0.05, **options)
+    return local_generator(
+        CLOUD.points, A @ A.T + np.eye(3), drift=[0.3, -0.2, 0.1], epsilon=0.05, **options
+    )
 
 
 @pytest.mark.parametrize("density", [None, "estimated", rng.uniform(0.5, 2, 700)])
@@ -70,26 +74,36 @@ def test_generator_of_the_circle():
 
 def test_moments_of_a_shifted_gaussian_in_four_dimensions():
     A, b = np.diag([1.0, 2.0, 0.5, 4.0]), np.array([1.0, -1.0, 2.0, 7.0])
-    kernel = lambda e, x, y: np.exp(-np.einsum("ki,ij,kj->k", y - x - e * b, A, y - x - e * b) / (2 * e))
+    kernel = lambda e, x, y: np.exp(
+        -np.einsum("ki,ij,kj->k", y - x - e * b, A, y - x - e * b) / (2 * e)
+    )
     m, mu, C = tangent_moments(kernel, np.ones(4), np.eye(4)[:, :2], reach=10)
-    assert np.isclose(m, 2 * np.pi / np.sqrt(2), rtol=1e-5) and np.allclose(C / m, np.diag([1, 0.5]), atol=1e-6)  # drift enters as epsilon b^2
+    # drift enters as epsilon b^2
+    assert np.isclose(m, 2 * np.pi / np.sqrt(2), rtol=1e-5) and np.allclose(
+        C / m, np.diag([1, 0.5]), atol=1e-6
+    )
     assert np.allclose(mu / m, b[:2], rtol=1e-6)
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (dict(inverse_covariance=np.eye(2)), r"inverse_covariance must have shape \(700, 3, 3\)"),
-    (dict(inverse_covariance=np.triu(np.ones((3, 3)))), "inverse_covariance must be symmetric"),
-    (dict(inverse_covariance=np.full((3, 3), np.nan)), "inverse_covariance contains NaN"),
-    (dict(drift=np.ones((5, 3))), r"drift must have shape \(700, 3\)"),
-    (dict(drift=[1e6, 0, 0]), "pass a smaller epsilon than 0.05, or check the drift"),
-    (dict(epsilon=0.0), "epsilon must be a number, above 0"),
-    (dict(density=np.zeros(700)), "density must be 700 positive numbers"),
-    (dict(density="guess"), "density='guess' is not known"),
-    (dict(normalize="never"), "normalize='never' is not known"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (dict(inverse_covariance=np.eye(2)), r"inverse_covariance must have shape \(700, 3, 3\)"),
+        (dict(inverse_covariance=np.triu(np.ones((3, 3)))), "inverse_covariance must be symmetric"),
+        (dict(inverse_covariance=np.full((3, 3), np.nan)), "inverse_covariance contains NaN"),
+        (dict(drift=np.ones((5, 3))), r"drift must have shape \(700, 3\)"),
+        (dict(drift=[1e6, 0, 0]), "pass a smaller epsilon than 0.05, or check the drift"),
+        (dict(epsilon=0.0), "epsilon must be a number, above 0"),
+        (dict(density=np.zeros(700)), "density must be 700 positive numbers"),
+        (dict(density="guess"), "density='guess' is not known"),
+        (dict(normalize="never"), "normalize='never' is not known"),
+    ],
+)
 def test_bad_arguments_of_the_generator(arguments, words):
     with pytest.raises(ValueError, match=words):
-        local_generator(CLOUD.points, **{"inverse_covariance": np.eye(3), "epsilon": 0.05, **arguments})
+        local_generator(
+            CLOUD.points, **{"inverse_covariance": np.eye(3), "epsilon": 0.05, **arguments}
+        )
 
 
 # ---- the estimators
@@ -121,13 +135,21 @@ def test_conformal_map_is_invariant_under_moebius_maps(keep_self):
     center = np.array([1.0, 0.0, 3.0])
     step = CLOUD.points - center
     options = dict(n_components=4, keep_self=keep_self, random_state=0)
-    images = [CLOUD.points, step / np.sum(step**2, axis=1, keepdims=True), 40 * CLOUD.points[:, ::-1] - 7]
+    images = [
+        CLOUD.points,
+        step / np.sum(step**2, axis=1, keepdims=True),
+        40 * CLOUD.points[:, ::-1] - 7,
+    ]
     models = [ConformalMap(**options).fit(X) for X in images]
     for other in models[1:]:
         # as below
-        assert linear_residual(other.eigenfunctions_[:, 1:], models[0].eigenfunctions_[:, 1:]) < 0.03
+        assert (
+            linear_residual(other.eigenfunctions_[:, 1:], models[0].eigenfunctions_[:, 1:]) < 0.03
+        )
         # exact but for the pilot density, whose nearest neighbours are those of the image
-        assert np.allclose(other.laplacian_eigenvalues_, models[0].laplacian_eigenvalues_, rtol=0.03, atol=1e-8)
+        assert np.allclose(
+            other.laplacian_eigenvalues_, models[0].laplacian_eigenvalues_, rtol=0.03, atol=1e-8
+        )
 
 
 def test_conformal_density_is_one():
@@ -137,7 +159,10 @@ def test_conformal_density_is_one():
 
 def test_prediction_has_the_shape_of_y_and_score_is_r2():
     angle = np.sort(rng.uniform(0, 2 * np.pi, 400))
-    X, y = np.c_[np.cos(angle), np.sin(angle), 0.2 * np.sin(3 * angle)], np.c_[np.cos(angle), 2 * np.sin(angle)]
+    X, y = (
+        np.c_[np.cos(angle), np.sin(angle), 0.2 * np.sin(3 * angle)],
+        np.c_[np.cos(angle), 2 * np.sin(angle)],
+    )
     model = DiffeomorphismMap(10, random_state=0).fit(X[::2], y[::2])
     assert model.predict(X[1::2]).shape == (200, 2) and model.score(X[1::2], y[1::2]) > 0.999
     # the extension at a few hundred points; the range is 2
@@ -147,15 +172,18 @@ def test_prediction_has_the_shape_of_y_and_score_is_r2():
     assert line.inverse_predict(angle[1::2] ** 2).shape == (200, 1)
 
 
-@pytest.mark.parametrize("model, words", [
-    (ConformalMap(n_effective=0), "n_effective must be a number, 1 or more"),
-    (ConformalMap(n_density_neighbors=0), "n_density_neighbors must be an integer, 1 or more"),
-    (ConformalMap(dimension=-1), "dimension must be a number, above 0"),
-    (ConformalMap(n_components=0), "n_components must be an integer, 1 or more"),
-    (DiffeomorphismMap(ridge=0), "ridge must be a number, above 0"),
-    (DiffeomorphismMap(n_components=0), "n_components must be an integer, 1 or more"),
-    (DiffeomorphismMap(n_neighbors=900), "n_neighbors=900 needs at least 901 points, got 700"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "model, words",
+    [
+        (ConformalMap(n_effective=0), "n_effective must be a number, 1 or more"),
+        (ConformalMap(n_density_neighbors=0), "n_density_neighbors must be an integer, 1 or more"),
+        (ConformalMap(dimension=-1), "dimension must be a number, above 0"),
+        (ConformalMap(n_components=0), "n_components must be an integer, 1 or more"),
+        (DiffeomorphismMap(ridge=0), "ridge must be a number, above 0"),
+        (DiffeomorphismMap(n_components=0), "n_components must be an integer, 1 or more"),
+        (DiffeomorphismMap(n_neighbors=900), "n_neighbors=900 needs at least 901 points, got 700"),
+    ],
+)
 def test_bad_arguments(model, words):
     with pytest.raises(ValueError, match=words):
         model.fit(CLOUD.points, CLOUD.points)
@@ -171,4 +199,7 @@ def test_duplicates_are_not_fatal():
 def test_every_map_can_be_saved(tmp_path):
     model = idm_nb.DiffusionMap(4, random_state=0).fit(CLOUD.points)
     model.save(tmp_path / "m.npz")
-    assert np.array_equal(idm_nb.load(tmp_path / "m.npz").transform(CLOUD.points[:9]), model.transform(CLOUD.points[:9]))
+    assert np.array_equal(
+        idm_nb.load(tmp_path / "m.npz").transform(CLOUD.points[:9]),
+        model.transform(CLOUD.points[:9]),
+    )

@@ -15,12 +15,33 @@ from graphlib import TopologicalSorter
 
 import pytest
 import yaml
-from book import MODULES, NBS, NOTEBOOKS, ROOT, cells_of, imported, module_name, name_of, source, sources
+from book import (
+    MODULES,
+    NBS,
+    NOTEBOOKS,
+    ROOT,
+    cells_of,
+    imported,
+    module_name,
+    name_of,
+    source,
+    sources,
+)
 
 ORDER = [  # a package imports only from those before it
-    "core", "diffusion", "kernels", "derivatives", "regression", "branches", "flow", "relatives", "idm",
-    "study", "datasets", "app",
-]  # fmt: skip
+    "core",
+    "diffusion",
+    "kernels",
+    "derivatives",
+    "regression",
+    "branches",
+    "flow",
+    "relatives",
+    "idm",
+    "study",
+    "datasets",
+    "app",
+]
 
 
 def settings():
@@ -83,7 +104,11 @@ def test_packages_import_downwards():
 
 def test_an_upward_import_is_found():
     module = "idm_nb.flow.closed"
-    for line in ("from ..idm.estimator import x", "import idm_nb.study", "from idm_nb.app import tables"):
+    for line in (
+        "from ..idm.estimator import x",
+        "import idm_nb.study",
+        "from idm_nb.app import tables",
+    ):
         assert upward(f"def f():\n    {line}\n", module), line
     assert not upward("from ..core.rows import x\nfrom .diffusion import y\nimport numpy", module)
 
@@ -131,7 +156,9 @@ def test_book_lists_every_notebook_in_its_order():
     listed = []
     for entry in book["chapters"]:
         listed += entry["chapters"] if isinstance(entry, dict) else [entry]
-    assert [name for name in listed if name.endswith(".ipynb")] == [f"{name_of(p)}.ipynb" for p in NOTEBOOKS]
+    assert [name for name in listed if name.endswith(".ipynb")] == [
+        f"{name_of(p)}.ipynb" for p in NOTEBOOKS
+    ]
     for name in listed:
         assert (NBS / name).exists(), name
     for name in ("_quarto.yml", "root.yml"):
@@ -159,7 +186,9 @@ def test_figures_have_captions_and_descriptions():
             text = source(cell)
             if re.search(r"^#\|\s*label:\s*fig-", text, flags=re.M):
                 for key in ("fig-cap", "fig-alt"):
-                    assert len(re.findall(rf"^#\| {key}: \".+\"$", text, flags=re.M)) == 1, f"{name_of(path)}: {text[:60]}"
+                    assert len(re.findall(rf"^#\| {key}: \".+\"$", text, flags=re.M)) == 1, (
+                        f"{name_of(path)}: {text[:60]}"
+                    )
                 assert cell["outputs"] or "eval: false" in text, f"{name_of(path)}: {text[:60]}"
 
 
@@ -216,7 +245,16 @@ def test_public_names_are_documented():
 
 
 def test_import_is_light():
-    heavy = ["matplotlib", "numba", "pynndescent", "pandas", "sklearn", "scipy", "fastcore", "nbdev"]
+    heavy = [
+        "matplotlib",
+        "numba",
+        "pynndescent",
+        "pandas",
+        "sklearn",
+        "scipy",
+        "fastcore",
+        "nbdev",
+    ]
     code = f"import sys, idm_nb; print([m for m in {heavy} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
@@ -236,7 +274,9 @@ def test_docstring_examples(path):
 def test_notebooks_hold_no_paths_of_a_machine():
     for path in NOTEBOOKS:
         text = path.read_text(encoding="utf-8")
-        assert not re.search(r"(/home/\w|/root/|/tmp/\w|/Users/|site-packages)", text), name_of(path)
+        assert not re.search(r"(/home/\w|/root/|/tmp/\w|/Users/|site-packages)", text), name_of(
+            path
+        )
 
 
 SCRIPT = """

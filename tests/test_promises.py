@@ -12,10 +12,11 @@ from attacks import ESTIMATORS, GROUPED, SUPERVISED, X, Y
 from sklearn.utils.estimator_checks import check_estimator
 
 import idm_nb
-from idm_nb import DiffusionMap, feature_relevance, IteratedDiffusionMap, reeb_graph
+from idm_nb import DiffusionMap, IteratedDiffusionMap, feature_relevance, reeb_graph
 from idm_nb.derivatives import estimate_derivative
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # the verdict and the pieces are other tests
+# the verdict and the pieces are other tests
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
 def told(model, rows):
@@ -50,8 +51,12 @@ def message(call):
     return str(caught.value)
 
 
-WORKING = [(name, kind) for name in attacks.GOOD for kind in (GROUPED if name in attacks.GROUPS else ESTIMATORS)
-           if (name, kind) not in attacks.EXCEPT and not (name in attacks.FORMS and "," in kind)]  # fmt: skip
+WORKING = [
+    (name, kind)
+    for name in attacks.GOOD
+    for kind in (GROUPED if name in attacks.GROUPS else ESTIMATORS)
+    if (name, kind) not in attacks.EXCEPT and not (name in attacks.FORMS and "," in kind)
+]
 
 
 @pytest.mark.parametrize("name, kind", WORKING)
@@ -71,12 +76,17 @@ def test_what_works(name, kind):
         spoil(part)
     assert np.array_equal(told(model, rows), found)
     if hasattr(model, "diagnostics_"):
-        assert all(np.isfinite(np.asarray(column, dtype=float)).all() for column in model.diagnostics_.values())
+        assert all(
+            np.isfinite(np.asarray(column, dtype=float)).all()
+            for column in model.diagnostics_.values()
+        )
 
 
 @pytest.mark.parametrize("name, kind", attacks.EXCEPT)
 def test_what_one_estimator_refuses(name, kind):
-    assert re.search(attacks.EXCEPT[name, kind], message(lambda: ESTIMATORS[kind]().fit(*attacks.GOOD[name]())))
+    assert re.search(
+        attacks.EXCEPT[name, kind], message(lambda: ESTIMATORS[kind]().fit(*attacks.GOOD[name]()))
+    )
 
 
 def refused(table, kinds):
@@ -120,11 +130,18 @@ def test_new_rows_that_are_refused(name, kind, fitted):
     check_message(lambda: told(fitted[kind], rows), words)
 
 
-@pytest.mark.parametrize("kind, parameter, value", [
-    (kind, parameter, value) for kind in ESTIMATORS if "," not in kind
-    for parameter in ESTIMATORS[kind]().get_params(deep=False) if parameter not in ("verbose", "n_iterations")
-    for value in attacks.NO_VALUES if (parameter, value) not in attacks.ALLOWED
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind, parameter, value",
+    [
+        (kind, parameter, value)
+        for kind in ESTIMATORS
+        if "," not in kind
+        for parameter in ESTIMATORS[kind]().get_params(deep=False)
+        if parameter not in ("verbose", "n_iterations")
+        for value in attacks.NO_VALUES
+        if (parameter, value) not in attacks.ALLOWED
+    ],
+)
 def test_parameters_that_are_refused(kind, parameter, value):
     model = ESTIMATORS[kind]().set_params(**{parameter: attacks.NO_VALUES[value]})
     found = message(lambda: model.fit(X, Y))
@@ -164,7 +181,10 @@ def hole(matrix, value=0.0):
 GIVEN = {
     "distances": ("precomputed", FAR),
     "distances with copies": ("precomputed", COPIES),
-    "distances of six places": ("precomputed", np.linalg.norm(X[attacks.FEW][:, None] - X[attacks.FEW], axis=2)),
+    "distances of six places": (
+        "precomputed",
+        np.linalg.norm(X[attacks.FEW][:, None] - X[attacks.FEW], axis=2),
+    ),
     "distances in a frame": ("precomputed", lambda: attacks.frame(FAR, names=range(len(FAR)))),
     "sparse distances": ("precomputed", sparse_distances(FAR)),
     "sparse distances with copies": ("precomputed", sparse_distances(COPIES)),
@@ -188,24 +208,39 @@ def test_distances_and_kernels(name):
 
 
 def test_sparse_distances_are_the_dense_ones_cut_off():
-    models = [DiffusionMap(4, metric="precomputed", epsilon=0.1, keep_self=False, random_state=0).fit(matrix)
-              for matrix in (COPIES, sparse_distances(COPIES))]  # fmt: skip
+    models = [
+        DiffusionMap(4, metric="precomputed", epsilon=0.1, keep_self=False, random_state=0).fit(
+            matrix
+        )
+        for matrix in (COPIES, sparse_distances(COPIES))
+    ]
     assert np.allclose(*(model.laplacian_eigenvalues_ for model in models), rtol=1e-3)
 
 
-@pytest.mark.parametrize("metric, matrix, words", [
-    ("precomputed", hole(FAR, np.nan), "X contains NaN at row 0, column 5"),
-    ("precomputed", hole(FAR, np.inf), "X contains inf at row 0, column 5"),
-    ("precomputed", -FAR, "a precomputed distance must not be negative, got -"),
-    ("precomputed", FAR + np.arange(len(FAR)), "a precomputed distance must be symmetric; entries differ by up to"),
-    ("precomputed", FAR[:50], r"a precomputed distance must be a square matrix, got shape \(50, 60\)"),
-    ("precomputed", 0 * FAR, "all 60 points coincide"),
-    ("precomputed", FAR + 0j, "Complex data not supported: X"),
-    ("kernel", hole(NEAR), "row 5 of the kernel X is zero"),
-    ("kernel", sp.csr_matrix(hole(NEAR)), "row 5 of the kernel X is zero"),
-    ("kernel", -NEAR, "a kernel must not be negative"),
-    ("kernel", hole(NEAR, np.nan), "X contains NaN at row 0, column 5"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "metric, matrix, words",
+    [
+        ("precomputed", hole(FAR, np.nan), "X contains NaN at row 0, column 5"),
+        ("precomputed", hole(FAR, np.inf), "X contains inf at row 0, column 5"),
+        ("precomputed", -FAR, "a precomputed distance must not be negative, got -"),
+        (
+            "precomputed",
+            FAR + np.arange(len(FAR)),
+            "a precomputed distance must be symmetric; entries differ by up to",
+        ),
+        (
+            "precomputed",
+            FAR[:50],
+            r"a precomputed distance must be a square matrix, got shape \(50, 60\)",
+        ),
+        ("precomputed", 0 * FAR, "all 60 points coincide"),
+        ("precomputed", FAR + 0j, "Complex data not supported: X"),
+        ("kernel", hole(NEAR), "row 5 of the kernel X is zero"),
+        ("kernel", sp.csr_matrix(hole(NEAR)), "row 5 of the kernel X is zero"),
+        ("kernel", -NEAR, "a kernel must not be negative"),
+        ("kernel", hole(NEAR, np.nan), "X contains NaN at row 0, column 5"),
+    ],
+)
 def test_distances_and_kernels_that_are_refused(metric, matrix, words):
     model = DiffusionMap(4, metric=metric, epsilon=0.5)
     assert re.search(words, message(lambda: model.fit(matrix)))
@@ -231,17 +266,31 @@ class Odd:
         return self.values(X)
 
 
-@pytest.mark.parametrize("values", [
-    lambda X: np.full(len(X), np.nan), lambda X: np.full(len(X), np.inf), lambda X: 3.0, lambda X: None,
-    lambda X: X[:-1, 0], lambda X: X[:, :2], lambda X: ["a"] * len(X), lambda X: X[:, 0] + 1j,
-], ids=["NaN", "inf", "a number", "None", "too short", "two columns", "words", "complex"])  # fmt: skip
+@pytest.mark.parametrize(
+    "values",
+    [
+        lambda X: np.full(len(X), np.nan),
+        lambda X: np.full(len(X), np.inf),
+        lambda X: 3.0,
+        lambda X: None,
+        lambda X: X[:-1, 0],
+        lambda X: X[:, :2],
+        lambda X: ["a"] * len(X),
+        lambda X: X[:, 0] + 1j,
+    ],
+    ids=["NaN", "inf", "a number", "None", "too short", "two columns", "words", "complex"],
+)
 def test_regressors_that_predict_nonsense(values):
     found = message(lambda: IteratedDiffusionMap(regressor=Odd(values)).fit(X, Y))
-    assert re.search(r"regressor Odd predicts an array of shape .*expected \(\d+, 1\) finite numbers", found)
+    assert re.search(
+        r"regressor Odd predicts an array of shape .*expected \(\d+, 1\) finite numbers", found
+    )
 
 
 def test_regressors_may_return_lists():
-    model = IteratedDiffusionMap(regressor=Odd(lambda X: X[:, 0].tolist()), random_state=0).fit(X, Y)
+    model = IteratedDiffusionMap(regressor=Odd(lambda X: X[:, 0].tolist()), random_state=0).fit(
+        X, Y
+    )
     assert np.isfinite(model.transform(X)).all()
 
 
@@ -251,20 +300,47 @@ def test_graphs_at_all_thresholds(odds, window, fitted):
     assert graph.n_pieces >= 1 and len(graph.membership) == len(X)
 
 
-@pytest.mark.parametrize("call, words", [
-    (lambda m: reeb_graph(DiffusionMap(2).fit(X)), "model must be a fitted IteratedDiffusionMap, got DiffusionMap"),
-    (lambda m: reeb_graph([m]), "model must be a fitted IteratedDiffusionMap, got list"),
-    (lambda m: reeb_graph(m, odds=0), "odds must be a number, 1 or more, got 0"),
-    (lambda m: feature_relevance(m, attacks.ROOM, Y), "X contains NaN at row 17, column 0"),
-    (lambda m: feature_relevance(m, X, Y[:-1]), "y has 59 rows but X has 60"),
-    (lambda m: feature_relevance(m, X, Y, random_state="x"), "random_state must be None, an integer"),
-    (lambda m: feature_relevance(m, X, Y, groups=np.arange(3)), "groups must hold one label for each of the 60"),
-    (lambda m: feature_relevance(m, X, Y, groups=np.arange(60) % 3), "groups has 3 different labels: at least 8"),
-    (lambda m: estimate_derivative(X, Y, ridge=np.nan), "ridge must be a number, 0 or more, got nan"),
-    (lambda m: estimate_derivative(X, Y, ridge=-1), "ridge must be a number, 0 or more, got -1"),
-    (lambda m: m.kneighbors(X, 0), "n_neighbors must be an integer, 1 or more and at most 60, got 0"),
-    (lambda m: idm_nb.save_explorer(3, "x.html"), "model must be a fitted IteratedDiffusionMap, got int"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (
+            lambda m: reeb_graph(DiffusionMap(2).fit(X)),
+            "model must be a fitted IteratedDiffusionMap, got DiffusionMap",
+        ),
+        (lambda m: reeb_graph([m]), "model must be a fitted IteratedDiffusionMap, got list"),
+        (lambda m: reeb_graph(m, odds=0), "odds must be a number, 1 or more, got 0"),
+        (lambda m: feature_relevance(m, attacks.ROOM, Y), "X contains NaN at row 17, column 0"),
+        (lambda m: feature_relevance(m, X, Y[:-1]), "y has 59 rows but X has 60"),
+        (
+            lambda m: feature_relevance(m, X, Y, random_state="x"),
+            "random_state must be None, an integer",
+        ),
+        (
+            lambda m: feature_relevance(m, X, Y, groups=np.arange(3)),
+            "groups must hold one label for each of the 60",
+        ),
+        (
+            lambda m: feature_relevance(m, X, Y, groups=np.arange(60) % 3),
+            "groups has 3 different labels: at least 8",
+        ),
+        (
+            lambda m: estimate_derivative(X, Y, ridge=np.nan),
+            "ridge must be a number, 0 or more, got nan",
+        ),
+        (
+            lambda m: estimate_derivative(X, Y, ridge=-1),
+            "ridge must be a number, 0 or more, got -1",
+        ),
+        (
+            lambda m: m.kneighbors(X, 0),
+            "n_neighbors must be an integer, 1 or more and at most 60, got 0",
+        ),
+        (
+            lambda m: idm_nb.save_explorer(3, "x.html"),
+            "model must be a fitted IteratedDiffusionMap, got int",
+        ),
+    ],
+)
 def test_functions_that_refuse(call, words, fitted):
     assert re.search(words, message(lambda: call(fitted["IteratedDiffusionMap"])))
 
@@ -280,4 +356,8 @@ def test_names_cannot_end_the_page_of_the_explorer(tmp_path, fitted):
     model = IteratedDiffusionMap(2, regressor="ridge", random_state=0).fit(frame, Y)
     idm_nb.save_explorer(model, tmp_path / "page.html", title="<b>")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "<!--<script>" not in page and "<b>" not in page and page.count("</script>") == page.count("<script")
+    assert (
+        "<!--<script>" not in page
+        and "<b>" not in page
+        and page.count("</script>") == page.count("<script")
+    )

@@ -15,8 +15,8 @@ from test_promises import embedding, told
 import idm_nb
 from idm_nb.app import read_table
 from idm_nb.app.tables import is_number, write_csv
-from idm_nb.core import load, Storage
-from idm_nb.core.rows import distinct_rows, mean_of_copies, TrainingRows
+from idm_nb.core import Storage, load
+from idm_nb.core.rows import TrainingRows, distinct_rows, mean_of_copies
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -27,7 +27,9 @@ SPECTRAL = ["DiffusionMap", "ConformalMap", "NonlinearICA"]
 def examples(n):
     "The same `n` examples in every run."
     quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-    return settings(max_examples=n, derandomize=True, deadline=None, database=None, suppress_health_check=quiet)
+    return settings(
+        max_examples=n, derandomize=True, deadline=None, database=None, suppress_health_check=quiet
+    )
 
 
 @st.composite
@@ -53,7 +55,10 @@ def turned(X, rng):
 
 # name: rows -> rows that show the same thing, and the number by which lengths have grown
 SAME = {
-    "moved": lambda X, rng: (X + np.ptp(X) * 10 ** rng.uniform(0, 8) * rng.normal(size=X.shape[1]), 1.0),
+    "moved": lambda X, rng: (
+        X + np.ptp(X) * 10 ** rng.uniform(0, 8) * rng.normal(size=X.shape[1]),
+        1.0,
+    ),
     "scaled": lambda X, rng: (X * (size := 10 ** rng.uniform(-6, 6)), size),
     "turned": lambda X, rng: (turned(X, rng), 1.0),
     "columns in another order": lambda X, rng: (X[:, rng.permutation(X.shape[1])], 1.0),
@@ -84,7 +89,9 @@ def test_spectra_do_not_depend_on_the_order_of_rows(kind, cloud):
     X, _, rng = cloud
     order = rng.permutation(len(X))
     first, second = ESTIMATORS[kind]().fit(X), ESTIMATORS[kind]().fit(X[order])
-    assert np.allclose(first.laplacian_eigenvalues_[:5], second.laplacian_eigenvalues_[:5], rtol=1e-6)
+    assert np.allclose(
+        first.laplacian_eigenvalues_[:5], second.laplacian_eigenvalues_[:5], rtol=1e-6
+    )
     assert np.allclose(first.density_[order], second.density_, rtol=1e-6)
 
 
@@ -96,11 +103,16 @@ def test_predictions_and_neighbours_do_not_depend_on_origin_unit_and_axes(kind, 
     X, y, rng = cloud
     again, _ = SAME[change](X, rng)
     known, new = slice(0, -4), slice(-4, None)
-    first, second = ESTIMATORS[kind]().fit(X[known], y[known]), ESTIMATORS[kind]().fit(again[known], y[known])
+    first, second = (
+        ESTIMATORS[kind]().fit(X[known], y[known]),
+        ESTIMATORS[kind]().fit(again[known], y[known]),
+    )
     # rounding, worse by the condition of the kernel matrix
     assert np.allclose(first.predict(X[new]), second.predict(again[new]), atol=1e-5 * np.ptp(y))
     if kind == "IteratedDiffusionMap" and change != "scaled":
-        near = (model.kneighbors(rows, 3)[0] for model, rows in ((first, X[new]), (second, again[new])))
+        near = (
+            model.kneighbors(rows, 3)[0] for model, rows in ((first, X[new]), (second, again[new]))
+        )
         # distances are differences of coordinates that agree to a few 1e-6
         assert np.allclose(*near, rtol=1e-4, atol=1e-5 * np.ptp(y))
 
@@ -109,8 +121,12 @@ def test_predictions_and_neighbours_do_not_depend_on_origin_unit_and_axes(kind, 
 @given(clouds(), st.floats(-6, 6), st.floats(-1e6, 1e6))
 def test_predictions_are_in_the_unit_of_the_feature(cloud, size, shift):
     X, y, _ = cloud
-    first, second = (ESTIMATORS["FeatureRegressor"]().fit(X, values) for values in (y, 10**size * (y + shift)))
-    assert np.allclose(10**size * (first.predict(X) + shift), second.predict(X), rtol=1e-6, atol=1e-6 * 10**size)
+    first, second = (
+        ESTIMATORS["FeatureRegressor"]().fit(X, values) for values in (y, 10**size * (y + shift))
+    )
+    assert np.allclose(
+        10**size * (first.predict(X) + shift), second.predict(X), rtol=1e-6, atol=1e-6 * 10**size
+    )
 
 
 @pytest.mark.parametrize("kind", CHEAP)
@@ -164,9 +180,13 @@ def test_the_form_of_the_table_does_not_matter(kind, cloud, form):
     X = X.astype(np.float32).astype(float)
     first, second = ESTIMATORS[kind]().fit(X, y), ESTIMATORS[kind]().fit(FORMS[form](X), y)
     if kind in SPECTRAL:
-        assert np.allclose(first.laplacian_eigenvalues_, second.laplacian_eigenvalues_, rtol=1e-6, atol=1e-9)
+        assert np.allclose(
+            first.laplacian_eigenvalues_, second.laplacian_eigenvalues_, rtol=1e-6, atol=1e-9
+        )
     else:
-        assert np.allclose(told(first, X), told(second, FORMS[form](X)), rtol=1e-9, atol=1e-9 * np.ptp(y))
+        assert np.allclose(
+            told(first, X), told(second, FORMS[form](X)), rtol=1e-9, atol=1e-9 * np.ptp(y)
+        )
 
 
 @pytest.mark.parametrize("kind", ["FeatureRegressor", "IteratedDiffusionMap"])
@@ -177,7 +197,11 @@ def test_several_features_have_the_shape_they_came_in(kind, cloud, n):
     features = np.stack([y, *rng.normal(size=(n - 1, len(y)))], axis=1)
     model = ESTIMATORS[kind]().fit(X, features)
     found, error = model.predict(X, return_std=True)
-    assert found.shape == error.shape == features.shape and np.isfinite(found).all() and (error > 0).all()
+    assert (
+        found.shape == error.shape == features.shape
+        and np.isfinite(found).all()
+        and (error > 0).all()
+    )
 
 
 @pytest.mark.parametrize("kind", CHEAP)
@@ -197,8 +221,15 @@ def test_saved_pickled_and_changed_afterwards(kind, cloud):
         assert np.array_equal(told(idm_nb.load(Path(folder) / "m.npz"), new), found)
 
 
-NAMES = st.text(min_size=1, max_size=12).map(str.strip).filter(lambda s: s and not s.startswith("\ufeff") and
-                                                               "\x00" not in s and s.isprintable() | ("\n" in s))  # fmt: skip
+NAMES = (
+    st.text(min_size=1, max_size=12)
+    .map(str.strip)
+    .filter(
+        lambda s: (
+            s and not s.startswith("\ufeff") and "\x00" not in s and s.isprintable() | ("\n" in s)
+        )
+    )
+)
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), max_size=8)
 
 
@@ -213,9 +244,12 @@ def test_tables_are_read_as_they_were_written(names, n, data):
         write_csv(Path(folder) / "t.csv", columns)
         table = read_table(Path(folder) / "t.csv")
     assert table.names == names
-    assert np.array_equal(table.numbers(names[:1]) if abs(np.array(columns[names[0]])).max() < 1e100 else 0,
-                          np.array(columns[names[0]])[:, None]
-                          if abs(np.array(columns[names[0]])).max() < 1e100 else 0)  # fmt: skip
+    assert np.array_equal(
+        table.numbers(names[:1]) if abs(np.array(columns[names[0]])).max() < 1e100 else 0,
+        np.array(columns[names[0]])[:, None]
+        if abs(np.array(columns[names[0]])).max() < 1e100
+        else 0,
+    )
 
 
 @examples(100)
@@ -225,16 +259,23 @@ def test_no_cell_begins_a_formula(words):
         write_csv(Path(folder) / "t.csv", {"=HYPERLINK(1)": words, "n": np.arange(len(words))})
         text = (Path(folder) / "t.csv").read_text(encoding="utf-8")
     for line in text.splitlines():
-        assert line.lstrip('"')[:1] not in ("=", "@") and not line.startswith(("+", "-")) or \
-            is_number(line.split(",")[0].strip('"'))  # fmt: skip
+        assert (
+            line.lstrip('"')[:1] not in ("=", "@")
+            and not line.startswith(("+", "-"))
+            or is_number(line.split(",")[0].strip('"'))
+        )
 
 
 TREES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda parts: st.lists(parts, max_size=3) | st.dictionaries(st.text(max_size=3), parts, max_size=3)
-    | st.tuples(parts, parts) | st.just(np.arange(6.0).reshape(2, 3)),
+    lambda parts: (
+        st.lists(parts, max_size=3)
+        | st.dictionaries(st.text(max_size=3), parts, max_size=3)
+        | st.tuples(parts, parts)
+        | st.just(np.arange(6.0).reshape(2, 3))
+    ),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 class Kept(Storage):

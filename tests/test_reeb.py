@@ -81,8 +81,11 @@ def test_torus_new_points_and_files(torus, tmp_path):
     chances = graph.assign_proba(X[1000:])
     assert np.allclose(chances.sum(axis=1), 1) and np.array_equal(chances.argmax(axis=1), new)
     graph.save(tmp_path / "g.npz")
-    for again in (idm_nb.load(tmp_path / "g.npz"), ReebGraph.load(tmp_path / "g.npz"),
-                  pickle.loads(pickle.dumps(graph))):  # fmt: skip
+    for again in (
+        idm_nb.load(tmp_path / "g.npz"),
+        ReebGraph.load(tmp_path / "g.npz"),
+        pickle.loads(pickle.dumps(graph)),
+    ):
         assert np.array_equal(again.assign(X[1000:]), new) and repr(again) == repr(graph)
         assert np.array_equal(again.nodes, graph.nodes)
 

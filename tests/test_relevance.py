@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from idm_nb import DiffusionMap, feature_relevance, FeatureRegressor, IteratedDiffusionMap
+from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap, feature_relevance
 from idm_nb.study import LearnedBasis, relevance_baseline
 
 RNG = np.random.default_rng(0)
@@ -46,7 +46,8 @@ def test_baseline_separates(model, kind):
 
 def test_chance_of_a_projection_is_its_number_of_functions(model):
     result = relevance_baseline(model, NEW, kind="projection", n_functions=6)
-    assert abs(np.mean(result.chance[:4]) * (len(NEW) - 1) - 6) < 0.5  # n functions explain n / (N - 1)
+    # n functions explain n / (N - 1)
+    assert abs(np.mean(result.chance[:4]) * (len(NEW) - 1) - 6) < 0.5
 
 
 @pytest.mark.parametrize("kind", ["projection", "local"])
@@ -62,12 +63,19 @@ def test_projection_is_fooled_by_correlated_columns_and_exchange_is_not():
     for seed in range(6):
         rng = np.random.default_rng(seed)
         table = rng.normal(size=(1000, 8))
-        table[:, 2:6] += 1.5 * table[:, [0]]  # four columns that go with the cause, and two of noise
+        # four columns that go with the cause, and two of noise
+        table[:, 2:6] += 1.5 * table[:, [0]]
         y = table[:, 0] + 0.5 * table[:, 1] + 0.3 * rng.normal(size=1000)
         fitted = IteratedDiffusionMap(regressor="ridge", random_state=0).fit(table[:500], y[:500])
         for kind, count in passed.items():
-            count += relevance_baseline(fitted, table[500:], y[500:], kind=kind, random_state=seed,
-                                        regressor=FeatureRegressor(["ridge"])).above  # fmt: skip
+            count += relevance_baseline(
+                fitted,
+                table[500:],
+                y[500:],
+                kind=kind,
+                random_state=seed,
+                regressor=FeatureRegressor(["ridge"]),
+            ).above
     assert (passed["projection"][2:6] == 6).all()
     assert (passed["local"][:2] == 6).all() and passed["local"][2:].sum() <= 2
 
@@ -99,18 +107,25 @@ def test_stepping_down_lets_weak_columns_through():
 def test_free_of_units(kind):
     pipe = make_pipeline(StandardScaler(), IteratedDiffusionMap(2, random_state=0)).fit(X, Y)
     units = np.array([1e3, 1e-3, 1, 7, 1])
-    other = make_pipeline(StandardScaler(), IteratedDiffusionMap(2, random_state=0)).fit(X * units, Y)
+    other = make_pipeline(StandardScaler(), IteratedDiffusionMap(2, random_state=0)).fit(
+        X * units, Y
+    )
     options = dict(kind=kind, n_rows=200)
-    first, second = feature_relevance(pipe, NEW, **options), feature_relevance(other, NEW * units, **options)
+    first, second = (
+        feature_relevance(pipe, NEW, **options),
+        feature_relevance(other, NEW * units, **options),
+    )
     assert np.allclose(first, second, atol=1e-6)
 
 
 def test_models_without_prediction():
     stretched = NEW * [3, 2, 1, 0.5, 1]
     principal = PCA(2).fit(stretched)
-    for kind, least in (("projection", 0.98), ("local", 0.25)):  # a cosine explains 96 / pi^4 = .9855 of a column
+    # a cosine explains 96 / pi^4 = .9855 of a column
+    for kind, least in (("projection", 0.98), ("local", 0.25)):
         found = feature_relevance(principal, stretched, kind=kind)
-        assert found[:2].min() > least and found[2:].max() < 0.05  # the two axes are the two columns
+        # the two axes are the two columns
+        assert found[:2].min() > least and found[2:].max() < 0.05
     rng = np.random.default_rng(0)  # of its own: a column of noise passes in one draw of twenty
     circle = 2 * np.pi * rng.uniform(size=400)
     ring = np.c_[np.cos(circle), np.sin(circle), 0.01 * rng.normal(size=400)]
@@ -145,19 +160,30 @@ def test_basis_of_an_interval_is_cosines():
     assert np.allclose(copies(line), basis(line))
 
 
-@pytest.mark.parametrize("arguments, error, words", [
-    (dict(kind="global"), ValueError, "kind='global' is not known; choose one of"),
-    (dict(n_functions=0), ValueError, "n_functions must be an integer, 1 or more, got 0"),
-    (dict(n_functions="all"), TypeError, "n_functions must be an integer, got 'all'"),
-    (dict(level=0), ValueError, "level must lie between 0 and 1, got 0"),
-    (dict(n_permutations=5), ValueError, "n_permutations=5 cannot reach level=0.05: give at least 19"),
-    (dict(n_permutations=0), ValueError, "n_permutations must be an integer, 1 or more"),
-    (dict(groups=np.arange(7)), ValueError, "groups must hold one label for each of the 600 rows of X, got shape"),
-    (dict(groups=np.arange(600) % 3), ValueError, "groups has 3 different labels: at least 8"),
-    (dict(y=None), ValueError, "kind='local' compares predictions with features: pass y"),
-    (dict(y=NEW_Y[:9]), ValueError, "y has 9 rows but X has 600"),
-    (dict(n_rows=2), ValueError, "n_rows must be an integer, 8 or more"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, error, words",
+    [
+        (dict(kind="global"), ValueError, "kind='global' is not known; choose one of"),
+        (dict(n_functions=0), ValueError, "n_functions must be an integer, 1 or more, got 0"),
+        (dict(n_functions="all"), TypeError, "n_functions must be an integer, got 'all'"),
+        (dict(level=0), ValueError, "level must lie between 0 and 1, got 0"),
+        (
+            dict(n_permutations=5),
+            ValueError,
+            "n_permutations=5 cannot reach level=0.05: give at least 19",
+        ),
+        (dict(n_permutations=0), ValueError, "n_permutations must be an integer, 1 or more"),
+        (
+            dict(groups=np.arange(7)),
+            ValueError,
+            "groups must hold one label for each of the 600 rows of X, got shape",
+        ),
+        (dict(groups=np.arange(600) % 3), ValueError, "groups has 3 different labels: at least 8"),
+        (dict(y=None), ValueError, "kind='local' compares predictions with features: pass y"),
+        (dict(y=NEW_Y[:9]), ValueError, "y has 9 rows but X has 600"),
+        (dict(n_rows=2), ValueError, "n_rows must be an integer, 8 or more"),
+    ],
+)
 def test_bad_arguments(model, arguments, error, words):
     with pytest.raises(error, match=words):
         relevance_baseline(model, NEW, **{"y": NEW_Y, **arguments})

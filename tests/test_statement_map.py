@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from book import NOTEBOOKS, sources
+from book import NOTEBOOKS, notebook, sources
 
 PAPERS = {  # equations, figures, and the other numbered items
     "sec-map-idm": (
@@ -12,20 +12,33 @@ PAPERS = {  # equations, figures, and the other numbered items
         ["Theorem 2.1", "Theorem 3.1", "Corollary 3.2", "Algorithm 1", "Algorithm 2"],
     ),
     "sec-map-earlier": (
-        map(str, range(1, 14)), map(str, range(1, 4)), ["Theorem 2.1", "Theorem 3.2", "Corollary 3.3"],
+        map(str, range(1, 14)),
+        map(str, range(1, 4)),
+        ["Theorem 2.1", "Theorem 3.2", "Corollary 3.3"],
     ),
     "sec-map-local": (
-        map(str, range(1, 21)), map(str, range(1, 6)),
+        map(str, range(1, 21)),
+        map(str, range(1, 6)),
         [f"Definition {k}" for k in ("3.1", "3.2", "3.3", "3.4", "3.5", "3.10", "4.1")]
-        + ["Proposition 3.6", "Example 3.7", "Lemma 3.8", "Lemma 3.9", "Lemma 3.11", "Theorem 3.12", "Lemma 4.2"]
+        + [
+            "Proposition 3.6",
+            "Example 3.7",
+            "Lemma 3.8",
+            "Lemma 3.9",
+            "Lemma 3.11",
+            "Theorem 3.12",
+            "Lemma 4.2",
+        ]
         + ["Lemma 4.3", "Theorem 4.4", "Corollary 4.5", "Theorem 4.6", "Theorem 4.7", "Theorem 4.8"]
         + ["Example 5.1", "Example 5.2", "Example 5.3"],
     ),
     "sec-map-ica": (map(str, range(1, 53)), map(str, range(1, 8)), []),
     "sec-map-cameron": (
-        map(str, range(1, 60)), map(str, range(1, 11)), ["Definition 1", "Definition 2", "Proposition 1"],
+        map(str, range(1, 60)),
+        map(str, range(1, 11)),
+        ["Definition 1", "Definition 2", "Proposition 1"],
     ),
-}  # fmt: skip
+}
 
 
 def labels(paths):
@@ -36,8 +49,9 @@ def labels(paths):
 
 def rows(label):
     "First and last column of the table under a heading."
-    map_ = next(path for path in NOTEBOOKS if path.stem.endswith("statement_map"))
-    (table,) = [source for source in sources(map_) if f"{{#{label}}}" in source]
+    (table,) = [
+        source for source in sources(notebook("statement_map")) if f"{{#{label}}}" in source
+    ]
     lines = [line.strip("| ") for line in table.splitlines() if line.startswith("|")][2:]
     return [(re.split(r"\s*\|\s*", line)[0], re.split(r"\s*\|\s*", line)[-1]) for line in lines]
 

@@ -3,11 +3,11 @@
 import importlib
 import re
 
-from book import NBS, sources
+from book import notebook, sources
 
 
 def test_names_exist():
-    text = "\n".join(sources(NBS / "14_reference" / "03_symbols.ipynb"))
+    text = "\n".join(sources(notebook("symbols")))
     found = re.findall(r"`([a-z_]+(?:\.[a-z_]+)*)\.([A-Za-z_]+)`", text)
     assert len(found) > 30
     for module, name in found:

@@ -66,8 +66,12 @@ def refresh(path, slow=False):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("notebooks", nargs="*", type=Path, help="notebooks to run; all of them if none is named")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "notebooks", nargs="*", type=Path, help="notebooks to run; all of them if none is named"
+    )
     parser.add_argument("--slow", action="store_true", help="also run the cells marked slow")
     args = parser.parse_args()
     os.environ.setdefault("IN_TEST", "1")
@@ -75,7 +79,10 @@ def main():
         start = time.perf_counter()
         changed = refresh(path.resolve(), args.slow)
         seconds = time.perf_counter() - start
-        print(f"{path.parent.name}/{path.stem}: {seconds:.1f} s, {changed} outputs changed", flush=True)
+        print(
+            f"{path.parent.name}/{path.stem}: {seconds:.1f} s, {changed} outputs changed",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

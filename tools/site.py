@@ -88,8 +88,10 @@ def signature_of(name, found):
         if p.kind == p.KEYWORD_ONLY and not star:
             words, star = [*words, "*"], True
         default = getattr(p.default, "__name__", None) or repr(p.default)
-        words.append(str(p.replace(annotation=p.empty, default=p.empty))
-                     + ("" if p.default is p.empty else f"={default}"))  # fmt: skip
+        words.append(
+            str(p.replace(annotation=p.empty, default=p.empty))
+            + ("" if p.default is p.empty else f"={default}")
+        )
     call = f"{name}({', '.join(words)})"
     if len(call) < 89:
         return call
@@ -148,7 +150,6 @@ def reference(found, name=None):
 
 def cleaned_entry(text):
     "An entry of nbdev for a function: no guessed types, no comments, an anchor, not in the contents."
-    text = re.sub(r"\s*# fmt: skip", "", text)
     head, fence, rest = text.partition("```python\n")
     call, end, rest = rest.partition("```")
     call = re.sub(r"(\w):[\w.\[\], ]+?(?==)", r"\1", call)
@@ -208,11 +209,6 @@ def text_cell(text):
     return mk_cell(text, "markdown")
 
 
-def without_marks(source):
-    "Code without the marks that tell a formatter to leave a line as it is."
-    return re.sub(r"[ ]*# fmt: skip", "", source)
-
-
 def folded_source(cell):
     "A cell of Markdown with the source of an exported cell, folded; None if it defines no name."
     is_named = (ast.FunctionDef, ast.ClassDef)
@@ -220,7 +216,7 @@ def folded_source(cell):
     if not names:
         return None
     title = "Source of " + ", ".join(f"<code>{name}</code>" for name in names)
-    text = f"```python\n{without_marks(cell.source).strip()}\n```"
+    text = f"```python\n{cell.source.strip()}\n```"
     text = f'<details class="code-fold">\n<summary>{title}</summary>\n\n{text}\n\n</details>'
     return text_cell(text)
 
@@ -232,8 +228,9 @@ def broken_lines(text):
     "Printed text with its long sentences broken; rows of a table, with gaps in them, stay whole."
     lines = text.split("\n")
     long = [len(line) > LONGEST and "   " not in line.strip() for line in lines]
-    return "\n".join(textwrap.fill(line, LONGEST) if is_long else line
-                     for line, is_long in zip(lines, long))  # fmt: skip
+    return "\n".join(
+        textwrap.fill(line, LONGEST) if is_long else line for line, is_long in zip(lines, long)
+    )
 
 
 def width_of(cell):
@@ -248,7 +245,7 @@ def lead_picture(cell):
     "A copy of the cell of a figure that only shows the picture, with a link to its place."
     (label,) = re.findall(r"^#\| label: (\S+)$", cell.source, re.M)
     told = re.findall(r"^#\| fig-(?:cap|alt): .*$", cell.source, re.M)
-    told[0] = told[0].rstrip().removesuffix('"') + f' (@{label})"'
+    told[0] = told[0].rstrip().removesuffix('"') + f' ([below](#{label}))"'
     copy = deepcopy(cell)
     copy.id = "lead"
     copy.source = "\n".join(["#| echo: false", *told, "0"])
@@ -278,7 +275,15 @@ class SitePage:
 
     def begin(self):
         "Put the summary under the title: the second cell is a comment of nbdev."
-        summary = getattr(self.nb, "frontmatter_", {}).get("description")
+        front = getattr(self.nb, "frontmatter_", {})
+        if front.get(
+            "unnumbered"
+        ):  # Quarto reads the class from a title that begins like a heading
+            title = f'title: "# {front["title"]} {{.unnumbered}}"'
+            self.nb.cells[0].source = re.sub(
+                r"^title: .*$", title, self.nb.cells[0].source, flags=re.M
+            )
+        summary = front.get("description")
         if summary:
             self.nb.cells[1].source += f"\n\n::: {{.summary}}\n{summary}\n:::"
 
@@ -289,7 +294,7 @@ class SitePage:
         if cell.cell_type != "code":
             cell.source = linked(cell.source)
         else:
-            name, cell.source = folded_as(cell), without_marks(cell.source)
+            name = folded_as(cell)
             if name:
                 cell.source = f'#| code-fold: true\n#| code-summary: "{name}"\n' + cell.source
         for output in cell.get("outputs", []):

@@ -1,27 +1,40 @@
 #!/usr/bin/env python3
-"""Write the first figure of the notebooks in Start and in the gallery to nbs/images/NAME.png.
+"""Write the pictures of the front page and of the gallery to nbs/images: they are figures of notebooks.
 
-The front page and the gallery show these, and links to the site show nbs/images/social.png, in the size that is usual for it. Run it
-after such a notebook was refreshed.
+Run it after such a notebook was refreshed. Links to the site show nbs/images/social.png, in the size that is usual for it.
 """
+
 import base64
 import io
 import json
+import re
 from pathlib import Path
 
 NBS = Path(__file__).resolve().parent.parent / "nbs"
+FIVE_MINUTES, GALLERY = (
+    next(NBS.glob("*/*_five_minutes.ipynb")),
+    next(NBS.glob("*/*_gallery.ipynb")),
+)
 
 
-def first_figure(path):
-    "Bytes of the first figure among the outputs of a notebook."
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    data = (output.get("data", {}) for cell in cells for output in cell.get("outputs", []))
-    return base64.b64decode("".join(next(d["image/png"] for d in data if "image/png" in d)))
+def figures(path):
+    "Dict from label to the bytes of each labelled figure of a notebook."
+    found = {}
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        label = re.search(r"^#\|\s*label: fig-(\S+)$", "".join(cell["source"]), flags=re.M)
+        data = [
+            out["data"] for out in cell.get("outputs", []) if "image/png" in out.get("data", {})
+        ]
+        if label and data:
+            found[label[1]] = base64.b64decode("".join(data[0]["image/png"]))
+    return found
 
 
-def shown():
-    "Notebooks whose first figure is shown elsewhere."
-    return [NBS / "40_five_minutes.ipynb", *sorted(NBS.glob("6?_*.ipynb"))]
+def pictures():
+    "Dict from file name to the bytes of each picture."
+    found = {f"{label.replace('-', '_')}.png": data for label, data in figures(GALLERY).items()}
+    found["five_minutes.png"] = next(iter(figures(FIVE_MINUTES).values()))
+    return found
 
 
 def social(picture):
@@ -33,7 +46,8 @@ def social(picture):
 
     figure = plt.figure(figsize=(12, 6.3))
     figure.text(0.5, 0.84, "Iterated diffusion maps", ha="center", size=44, weight="bold")
-    figure.text(0.5, 0.1, "distance that means difference in what you care about", ha="center", size=26)
+    text = "distance that means difference in what you care about"
+    figure.text(0.5, 0.1, text, ha="center", size=26)
     ax = figure.add_axes([0.04, 0.18, 0.92, 0.6])
     ax.imshow(plt.imread(io.BytesIO(picture)), interpolation="lanczos")
     ax.set_axis_off()
@@ -43,6 +57,6 @@ def social(picture):
 
 
 if __name__ == "__main__":
-    for path in shown():
-        (NBS / "images" / f"{path.stem}.png").write_bytes(first_figure(path))
-    (NBS / "images" / "social.png").write_bytes(social(first_figure(shown()[0])))
+    for name, data in pictures().items():
+        (NBS / "images" / name).write_bytes(data)
+    (NBS / "images" / "social.png").write_bytes(social(pictures()["five_minutes.png"]))

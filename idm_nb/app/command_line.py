@@ -18,13 +18,22 @@ import numpy as np
 
 from .. import __version__
 from .many_rows import place_parts, rows_of
-from .results import above_chance, check_folder, coordinate_columns, FILES, files_of
-from .results import held_out_facts, Results, TableModel, write_folder
-from .tables import Placed, read_table, split_rows, Table, write_csv
+from idm_nb.app.results import (
+    FILES,
+    Results,
+    TableModel,
+    above_chance,
+    check_folder,
+    coordinate_columns,
+    files_of,
+    held_out_facts,
+    write_folder,
+)
+from .tables import Placed, Table, read_table, split_rows, write_csv
 from ..core.checks import check_number
 from ..core.files import load, write_whole
 from ..core.work import announce, on_stop, one_thread
-from ..diffusion.examples import feature_example, FEATURE_EXAMPLES
+from ..diffusion.examples import FEATURE_EXAMPLES, feature_example
 from ..flow.diffusion import DiffusionFlow
 from ..idm.estimator import IteratedDiffusionMap
 from ..regression.stacked import KINDS
@@ -116,8 +125,11 @@ def run_fit(given, options):
     truth = given.source.numbers(given.features)
     groups = None if given.group is None else table.columns[given.group]
     new = split_rows(len(table), options.holdout, groups, options.seed)
-    say(options, f"{len(table)} rows, {len(given.data)} data columns, feature "
-        f"{', '.join(given.features)}, {new.sum()} rows held out")  # fmt: skip
+    say(
+        options,
+        f"{len(table)} rows, {len(given.data)} data columns, feature "
+        f"{', '.join(given.features)}, {new.sum()} rows held out",
+    )
     fitted = TableModel(given.data, given.features, build_model(options), options.angle)
     fitted.fit(table, truth, new=new, groups=groups, standard=options.scale == "standard")
     fitted.model.verbose = False
@@ -207,12 +219,16 @@ def run_alike(options):
 # %% ../../nbs/12_application/05_command_line.ipynb #d0be297c
 def digit_inputs(name, seed):
     "`Inputs` of the demos with handwriting."
-    X, angle, groups, digit = turned_classes(*([3], 18) if name == "digits" else (), random_state=seed)
+    X, angle, groups, digit = turned_classes(
+        *([3], 18) if name == "digits" else (), random_state=seed
+    )
     pixels = {f"pixel{i}": column for i, column in enumerate(X.T)}
     columns = {**pixels, "angle": angle, "original": groups}
     several = {} if name == "digits" else {"digit": digit}
     table = Table({**columns, **several}, f"{name}.csv")
-    return Inputs(table, table, list(pixels), ["angle"], "original", next(iter(several), None), (8, 8))
+    return Inputs(
+        table, table, list(pixels), ["angle"], "original", next(iter(several), None), (8, 8)
+    )
 
 
 def example_inputs(name, seed):
@@ -224,8 +240,11 @@ def example_inputs(name, seed):
     return Inputs(table, table, list(data), list(features))
 
 
-DEMOS = {"digits": digit_inputs, "three-digits": digit_inputs,
-         **{name.replace(" ", "-"): example_inputs for name in FEATURE_EXAMPLES}}  # fmt: skip
+DEMOS = {
+    "digits": digit_inputs,
+    "three-digits": digit_inputs,
+    **{name.replace(" ", "-"): example_inputs for name in FEATURE_EXAMPLES},
+}
 
 
 def run_demo(options):
@@ -244,7 +263,8 @@ def whole_or_auto(text):
     try:
         return check_number("the value", int(text), 1, integer=True)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected 'auto' or a positive integer, got {text!r}")
+        message = f"expected 'auto' or a positive integer, got {text!r}"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def seed(text):
@@ -269,21 +289,52 @@ def add_fit_options(parser):
     "Options that `fit` and `demo` share."
     add = parser.add_argument
     add("--out", required=True, metavar="DIR", help="folder for the results; made if it is missing")
-    add("--holdout", type=share, default=0.2, metavar="SHARE",
-        help="share of the rows to keep back for checking (default 0.2; 0 uses all rows)")  # fmt: skip
-    add("--regressor", choices=("auto", *KINDS), default="auto",
-        help="estimate of the feature; auto mixes what is worth it on held-out rows (default)")  # fmt: skip
-    add("--iterations", type=whole_or_auto, default="auto", metavar="N",
+    add(
+        "--holdout",
+        type=share,
+        default=0.2,
+        metavar="SHARE",
+        help="share of the rows to keep back for checking (default 0.2; 0 uses all rows)",
+    )
+    add(
+        "--regressor",
+        choices=("auto", *KINDS),
+        default="auto",
+        help="estimate of the feature; auto mixes what is worth it on held-out rows (default)",
+    )
+    add(
+        "--iterations",
+        type=whole_or_auto,
+        default="auto",
+        metavar="N",
         help="steps of the flow; auto stops when what is left of the data is below the error of the "
-        "feature (default)")  # fmt: skip
-    add("--tau", type=float, default=0.95, metavar="T",
-        help="share of the feature in the metric of a step, between 0 and 1 (default 0.95)")  # fmt: skip
-    add("--odds", type=float, default=20.0,
-        help="evidence that a branch must bring: larger finds fewer and is surer (default 20)")  # fmt: skip
-    add("--flow", choices=FLOWS, default="closed",
-        help="all steps at once (closed, default), or a diffusion map in each, as in the paper")  # fmt: skip
-    add("--landmarks", type=int, metavar="N",
-        help="fit so many rows, spread over the data, and place the others (default: all)")  # fmt: skip
+        "feature (default)",
+    )
+    add(
+        "--tau",
+        type=float,
+        default=0.95,
+        metavar="T",
+        help="share of the feature in the metric of a step, between 0 and 1 (default 0.95)",
+    )
+    add(
+        "--odds",
+        type=float,
+        default=20.0,
+        help="evidence that a branch must bring: larger finds fewer and is surer (default 20)",
+    )
+    add(
+        "--flow",
+        choices=FLOWS,
+        default="closed",
+        help="all steps at once (closed, default), or a diffusion map in each, as in the paper",
+    )
+    add(
+        "--landmarks",
+        type=int,
+        metavar="N",
+        help="fit so many rows, spread over the data, and place the others (default: all)",
+    )
     add("--seed", type=seed, default=0, help="seed of everything random (default 0)")
     add("--quiet", action="store_true", help="no progress on standard error")
 
@@ -323,19 +374,36 @@ def add_columns(parser):
     "Options of `fit` that name columns."
     add = parser.add_argument
     add("data", metavar="DATA", help="the table")
-    add("--feature", nargs="+", metavar="COLUMN",
-        help="feature column(s); for arrays of an NPZ file the array's name is enough")  # fmt: skip
+    add(
+        "--feature",
+        nargs="+",
+        metavar="COLUMN",
+        help="feature column(s); for arrays of an NPZ file the array's name is enough",
+    )
     add("--feature-file", metavar="FILE", help="take the feature columns from a second table")
-    add("--angle", choices=("degrees", "radians"),
-        help="the feature is an angle in this unit (it is fitted as sine and cosine)")  # fmt: skip
+    add(
+        "--angle",
+        choices=("degrees", "radians"),
+        help="the feature is an angle in this unit (it is fitted as sine and cosine)",
+    )
     add("--columns", nargs="+", metavar="COLUMN", help="use only these data columns")
     add("--ignore", nargs="+", metavar="COLUMN", help="columns to leave out (identifiers, text)")
-    add("--group", metavar="COLUMN",
-        help="rows with equal values belong together (a person, a day), also when held out")  # fmt: skip
-    add("--label", metavar="COLUMN",
-        help="a column that the map is not given; branches are compared with it (a species)")  # fmt: skip
-    add("--scale", choices=("standard", "none"), default="standard",
-        help="bring data columns to unit variance (default), or leave their units alone")  # fmt: skip
+    add(
+        "--group",
+        metavar="COLUMN",
+        help="rows with equal values belong together (a person, a day), also when held out",
+    )
+    add(
+        "--label",
+        metavar="COLUMN",
+        help="a column that the map is not given; branches are compared with it (a species)",
+    )
+    add(
+        "--scale",
+        choices=("standard", "none"),
+        default="standard",
+        help="bring data columns to unit variance (default), or leave their units alone",
+    )
 
 
 def add_new_rows(parser, run, ending):
@@ -354,7 +422,8 @@ def build_parser():
     parser.add_argument("--version", action="version", version=f"idm-nb {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add = lambda name, text, more=None: commands.add_parser(
-        name, help=text, description=more or text, **style)  # fmt: skip
+        name, help=text, description=more or text, **style
+    )
     fit = add("fit", "fit a table", FIT)
     add_columns(fit)
     add_fit_options(fit)
@@ -363,16 +432,23 @@ def build_parser():
     add_new_rows(move, run_transform, ".csv or .npz")
     predict = add("predict", "predictions and branches of a file of any length, in parts", PREDICT)
     add_new_rows(predict, run_predict, ".csv or .parquet")
-    predict.add_argument("--rows", type=int, default=10_000, metavar="N",
-                         help="rows of a part (default 10000)")  # fmt: skip
+    predict.add_argument(
+        "--rows", type=int, default=10_000, metavar="N", help="rows of a part (default 10000)"
+    )
     predict.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
     predict.add_argument("--coordinates", action="store_true", help="write the coordinates, too")
     alike = add("alike", "the training rows that are most like new rows")
     add_new_rows(alike, run_alike, ".csv")
     alike.add_argument("--count", type=int, default=10, metavar="K", help="how many (default 10)")
     demo = add("demo", "fit a built-in example and report on it")
-    demo.add_argument("name", nargs="?", default="digits", choices=DEMOS, metavar="NAME",
-                      help=f"one of {', '.join(DEMOS)} (default digits)")  # fmt: skip
+    demo.add_argument(
+        "name",
+        nargs="?",
+        default="digits",
+        choices=DEMOS,
+        metavar="NAME",
+        help=f"one of {', '.join(DEMOS)} (default digits)",
+    )
     add_fit_options(demo)
     demo.set_defaults(run=lambda options: report_on(run_demo(options), options))
     return parser
@@ -423,14 +499,20 @@ def main(arguments=None):
     options = build_parser().parse_args(arguments)
     try:
         with warnings.catch_warnings(), on_stop(stop), one_thread():
-            warnings.showwarning = lambda text, *rest: print(f"idm-nb: warning: {text}", file=sys.stderr)
+            warnings.showwarning = lambda text, *rest: print(
+                f"idm-nb: warning: {text}", file=sys.stderr
+            )
             options.run(options)
             sys.stdout.flush()
     except BrokenPipeError:  # nobody reads on; the results are written
         sys.stdout = open(os.devnull, "w")
         return 1
     except (ValueError, TypeError, RuntimeError, OSError, MemoryError) as error:
-        why = "there is not enough memory for so many rows" if isinstance(error, MemoryError) else error
+        why = (
+            "there is not enough memory for so many rows"
+            if isinstance(error, MemoryError)
+            else error
+        )
         print(f"idm-nb: error: {why}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from .tables import array_columns, csv_lines, csv_names, csv_start, Table
+from .tables import Table, array_columns, csv_lines, csv_names, csv_start
 from ..core.checks import check_number
 from ..core.files import write_whole
 from ..core.work import progress
@@ -78,7 +78,9 @@ class ParquetRows(Rows):
 
     def parts(self, size, start=0):
         meta = self.file.metadata
-        ends = np.cumsum([meta.row_group(k).num_rows for k in range(meta.num_row_groups)], dtype=int)
+        ends = np.cumsum(
+            [meta.row_group(k).num_rows for k in range(meta.num_row_groups)], dtype=int
+        )
         first = int(np.searchsorted(ends, start, side="right"))
         row = int(ends[first - 1]) if first else 0
         for batch in self.file.iter_batches(size, row_groups=list(range(first, len(ends)))):
@@ -99,7 +101,7 @@ class CsvRows(Rows):
         with open(self.source, newline="", encoding="utf-8-sig") as file:
             lines = islice(file, self.skip, None)
             rows = filter(None, csv.reader(lines, delimiter=self.mark, skipinitialspace=True))
-            for row in islice(rows, start):
+            for _ in islice(rows, start):
                 pass
             while part := list(islice(rows, size)):
                 for k, row in enumerate(part, start + 1):
@@ -120,9 +122,11 @@ def npy_rows(path):
     return ArrayRows(array, path)
 
 
-FILES = {".npy": npy_rows,
-         **dict.fromkeys((".parquet", ".pq"), ParquetRows),
-         **dict.fromkeys((".csv", ".tsv", ".txt"), CsvRows)}  # fmt: skip
+FILES = {
+    ".npy": npy_rows,
+    **dict.fromkeys((".parquet", ".pq"), ParquetRows),
+    **dict.fromkeys((".csv", ".tsv", ".txt"), CsvRows),
+}
 
 
 def rows_of(source):
@@ -171,7 +175,9 @@ class Parts:
         "Number of rows that are done; an error if the first part is not the one that was `found`."
         if not self.files():
             return 0
-        other = f"{self.folder} holds parts of another run: remove it, or give the result another name"
+        other = (
+            f"{self.folder} holds parts of another run: remove it, or give the result another name"
+        )
         if not self.note.is_file() or self.note.read_text() != self.state:
             raise ValueError(other)
         kept = self.read(self.files()[0])

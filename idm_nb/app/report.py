@@ -57,7 +57,9 @@ def page_template():
     "The template of the page."
     from jinja2 import Environment, PackageLoader
 
-    pages = Environment(loader=PackageLoader("idm_nb.app", "pages"), autoescape=True, trim_blocks=True)
+    pages = Environment(
+        loader=PackageLoader("idm_nb.app", "pages"), autoescape=True, trim_blocks=True
+    )
     pages.filters.update(picture=picture, shown=shown)
     return pages.get_template("report.html")
 
@@ -89,7 +91,9 @@ def joins(branches):
     found = []
     for b, ends in enumerate(branches.ends):
         meet = [(np.flatnonzero((branches.ends == v).any(axis=1)), branches.nodes[v]) for v in ends]
-        told = [f"{', '.join(str(c) for c in m if c != b)} at {at:.4g}" for m, at in meet if len(m) > 1]
+        told = [
+            f"{', '.join(str(c) for c in m if c != b)} at {at:.4g}" for m, at in meet if len(m) > 1
+        ]
         found.append("; ".join(told))
     return found or [""] * branches.n_branches
 
@@ -145,7 +149,9 @@ def colour_values(features, names):
 def draw_embeddings(model, values, branches=False):
     "Data and steps on their main axes, coloured by values or branches `(N,)`; returns a figure."
     steps = [*range(min(4, model.n_iterations_)), model.n_iterations_]
-    clouds = [PrincipalAxes(cloud, most=3)(cloud) for cloud in (model.embeddings_[k] for k in steps)]
+    clouds = [
+        PrincipalAxes(cloud, most=3)(cloud) for cloud in (model.embeddings_[k] for k in steps)
+    ]
     titles = [f"step {k}" if k else "data" for k in steps]
     figure = new_figure(2.4 * len(clouds), 2.4)
     colours = dict(cmap="tab10") if branches else {}
@@ -229,9 +235,18 @@ def draw_predictions(names, truth, new, limit=3):
     for column in range(count):
         ax, true = figure.add_subplot(1, count, column + 1), truth[:, column]
         ax.plot([true.min(), true.max()], [true.min(), true.max()], "-", color="0.7", lw=1)
-        bars = dict(yerr=1.96 * new.errors[:, column], elinewidth=0.4, ecolor="0.7", ms=3, alpha=0.6)
+        bars = dict(
+            yerr=1.96 * new.errors[:, column], elinewidth=0.4, ecolor="0.7", ms=3, alpha=0.6
+        )
         ax.errorbar(true, new.predicted[:, column], fmt=".", zorder=2, **bars)
-        ax.plot(true[new.foreign], new.predicted[new.foreign, column], "x", color="crimson", ms=4, zorder=3)
+        ax.plot(
+            true[new.foreign],
+            new.predicted[new.foreign, column],
+            "x",
+            color="crimson",
+            ms=4,
+            zorder=3,
+        )
         ax.set(xlabel=f"true {names[column]}", ylabel="predicted")
     figure.tight_layout()
     return figure
@@ -304,8 +319,17 @@ def flow_section(model):
     return Section("The flow", text, figures={"Shares that are left after each step": figure})
 
 # %% ../../nbs/12_application/03_report.ipynb #6bdfa6a3
-def model_report(model, names, *, title="Iterated diffusion map", facts=(), branches=None,
-                 held_out=None, numbers=None, more=()):  # fmt: skip
+def model_report(
+    model,
+    names,
+    *,
+    title="Iterated diffusion map",
+    facts=(),
+    branches=None,
+    held_out=None,
+    numbers=None,
+    more=(),
+):
     """Report of a fitted map.
 
     Parameters

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from .report import branch_table, model_report, relevance_section
-from .tables import held_out_numbers, Placed, plain_methods, write_csv
-from ..core.files import allow_as_usual, regular, save_model, Storage
+from .tables import Placed, held_out_numbers, plain_methods, write_csv
+from ..core.files import Storage, allow_as_usual, regular, save_model
 from ..core.work import undisturbed
 from ..idm.reeb import reeb_graph
 from ..study.relevance import relevance_baseline
@@ -112,12 +112,16 @@ class TableModel(Storage):
         self.scale, self.rows = None, np.flatnonzero(~new) + 1
         values = self.prepare(table)[~new]
         if len(values) < FEWEST:
-            raise ValueError(f"{table.source} leaves {len(values)} rows to fit: at least {FEWEST} are needed")
+            raise ValueError(
+                f"{table.source} leaves {len(values)} rows to fit: at least {FEWEST} are needed"
+            )
         if standard:
             spread = values.std(axis=0)
             self.scale = np.stack([values.mean(axis=0), np.where(spread > 0, spread, 1.0)])
             values = self.prepare(table)[~new]
-        self.model.fit(values, self.coding.encode(truth[~new]), None if groups is None else groups[~new])
+        self.model.fit(
+            values, self.coding.encode(truth[~new]), None if groups is None else groups[~new]
+        )
         self.rows = self.rows[self.model.landmarks_]
         return self
 
@@ -135,7 +139,11 @@ class TableModel(Storage):
         "Columns that say what is predicted of `Placed` rows."
         columns, words = np.hstack(self.decoded(placed)).T, ("predicted", "standard error of")
         names = [f"{what} {name}" for what in words for name in self.features]
-        return {**dict(zip(names, columns)), "branch": placed.branch, "foreign": yes_or_no(placed.foreign)}
+        return {
+            **dict(zip(names, columns)),
+            "branch": placed.branch,
+            "foreign": yes_or_no(placed.foreign),
+        }
 
     def alike(self, table, count):
         "Columns of pairs: rows of a `Table`, and the `count` training rows that are most alike."
@@ -211,6 +219,7 @@ def move_all(temporary, path, names):
 # %% ../../nbs/12_application/04_results.ipynb #019e1ba9
 def joined(new, known, fresh):
     "`Placed` of all rows, from those of the known rows and of the `(N,)` new ones."
+
     def both(name):
         parts = getattr(known, name), getattr(fresh, name)
         found = np.empty((len(new), *parts[0].shape[1:]), parts[0].dtype)
@@ -228,7 +237,9 @@ def column_relevance(fitted, rows, y, groups, seed):
     enough = groups is not None and len(np.unique(groups)) >= GROUPS
     options = dict(groups=groups if enough else None, random_state=seed)
     local = relevance_baseline(fitted.model, rows.X, y, n_rows=ROWS, **options)
-    projection = relevance_baseline(fitted.model, rows.X, kind="projection", n_functions=4, **options)
+    projection = relevance_baseline(
+        fitted.model, rows.X, kind="projection", n_functions=4, **options
+    )
     return [replace(found, names=fitted.columns) for found in (local, projection)]
 
 # %% ../../nbs/12_application/04_results.ipynb #7c339e58
@@ -351,7 +362,9 @@ def summary_of(results):
         "coordinates": model.embedding_.shape[1],
         "flow": {name: np.asarray(column).tolist() for name, column in model.diagnostics_.items()},
         "parameters": parameters,
-        "above_chance": {found.kind: above_chance(found) for found in (results.local, results.projection)},
+        "above_chance": {
+            found.kind: above_chance(found) for found in (results.local, results.projection)
+        },
     }
     if results.numbers is not None:
         found["held_out"] = {**without_nan(results.numbers), "r2_of_plain_methods": results.plain}
@@ -402,8 +415,15 @@ def page_of(results):
     )
 
 # %% ../../nbs/12_application/04_results.ipynb #545bdd23
-FILES = ("embedding.csv", "predictions.csv", "branches.csv", "relevance.csv", "model.npz", "summary.json",
-         "report.html")  # fmt: skip
+FILES = (
+    "embedding.csv",
+    "predictions.csv",
+    "branches.csv",
+    "relevance.csv",
+    "model.npz",
+    "summary.json",
+    "report.html",
+)
 
 
 def files_of(results, **more):

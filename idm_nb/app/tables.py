@@ -94,7 +94,9 @@ class Table:
         bad = np.argwhere(~(np.abs(values) <= LARGEST))
         if len(bad):
             row, column = bad[0]
-            what = "is not finite" if not np.isfinite(values[row, column]) else f"exceeds {LARGEST:g}"
+            what = (
+                "is not finite" if not np.isfinite(values[row, column]) else f"exceeds {LARGEST:g}"
+            )
             raise ValueError(
                 f"{self.source}: column {names[column]!r} {what} at data row {row + 1 + self.before} "
                 f"({len(bad)} such values in all); remove those rows or fill the gaps"
@@ -174,7 +176,9 @@ def read_numpy(path):
             found = array_columns(name, loaded[name], path)
             both = sorted(set(found) & set(columns))
             if both:
-                raise ValueError(f"{path} has two columns named {both[0]!r}, one of the array {name!r}")
+                raise ValueError(
+                    f"{path} has two columns named {both[0]!r}, one of the array {name!r}"
+                )
             columns.update(found)
     lengths = {len(column) for column in columns.values()}
     if len(lengths) > 1:
@@ -195,10 +199,14 @@ def read_parquet(path):
 
 # %% ../../nbs/12_application/01_tables.ipynb #e53742cf
 READERS = {
-    ".csv": read_csv, ".tsv": read_csv, ".txt": read_csv,
-    ".npy": read_numpy, ".npz": read_numpy,
-    ".parquet": read_parquet, ".pq": read_parquet,
-}  # fmt: skip
+    ".csv": read_csv,
+    ".tsv": read_csv,
+    ".txt": read_csv,
+    ".npy": read_numpy,
+    ".npz": read_numpy,
+    ".parquet": read_parquet,
+    ".pq": read_parquet,
+}
 
 # %% ../../nbs/12_application/01_tables.ipynb #087f8666
 def read_table(path):

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from .level_sets import level_sets, ODDS, WINDOW
+from .level_sets import ODDS, WINDOW, level_sets
 from ..core.files import Storage
 from ..diffusion.neighbors import Search
 
@@ -108,7 +108,9 @@ class ArcGraph:
 
     def merge_nodes(self, gone, kept):
         "Let node `kept` take the place of node `gone`."
-        self.arcs = {a: tuple(kept if v == gone else v for v in ends) for a, ends in self.arcs.items()}
+        self.arcs = {
+            a: tuple(kept if v == gone else v for v in ends) for a, ends in self.arcs.items()
+        }
 
 # %% ../../nbs/08_branches/03_graph.ipynb #de6294ec
 def straighten(graph):
@@ -138,7 +140,9 @@ def too_small(graph, size):
             kind = ("trunk", TRUNK) if alone else None
         else:
             beside, beyond = (beside_upper, up) if free_below else (beside_lower, down)
-            kind = ("leaf", LEAF) if len(beside) > 1 else ("stem", STEM) if len(beyond) > 1 else None
+            kind = (
+                ("leaf", LEAF) if len(beside) > 1 else ("stem", STEM) if len(beyond) > 1 else None
+            )
         if kind and graph.mass[a] < kind[1] * size:
             found.append((graph.mass[a] / (kind[1] * size), a, kind[0]))
     return min(found, default=None)
@@ -166,6 +170,23 @@ def simplify(graph, size):
             if kind == "trunk":
                 graph.heights[kept] = (graph.heights[lower] + graph.heights[upper]) / 2
             graph.merge_nodes(gone, kept)
+
+# %% ../../nbs/08_branches/03_graph.ipynb #67931a1b
+def numbered(graph, n_arcs):
+    """Nodes and branches of an `ArcGraph`, lowest first.
+
+    Returns
+    -------
+    nodes : (v,) array, heights; ends : (b, 2) int array; branch : (n_arcs,) int array, of each arc
+    """
+    low = lambda a: tuple(graph.heights[v] for v in graph.arcs[a])
+    names = sorted(graph.arcs, key=lambda a: (*low(a), a))
+    used = sorted({v for ends in graph.arcs.values() for v in ends}, key=graph.heights.get)
+    place = {v: i for i, v in enumerate(used)}
+    number = np.full(n_arcs, -1)
+    number[names] = np.arange(len(names))
+    ends = np.array([[place[v] for v in graph.arcs[a]] for a in names])
+    return np.array([graph.heights[v] for v in used]), ends, number[graph.became]
 
 # %% ../../nbs/08_branches/03_graph.ipynb #0c0d627c
 class Branches(Storage):
@@ -213,15 +234,8 @@ class Branches(Storage):
             self.membership = np.unique(rows, return_inverse=True)[1].ravel()
             return
         graph = simplify(ArcGraph(sets, arc, forks, rows, self.heights), sets.size)
-        low = lambda a: tuple(graph.heights[v] for v in graph.arcs[a])
-        names = sorted(graph.arcs, key=lambda a: (*low(a), a))
-        used = sorted({v for ends in graph.arcs.values() for v in ends}, key=graph.heights.get)
-        place = {v: i for i, v in enumerate(used)}
-        self.nodes = np.array([graph.heights[v] for v in used])
-        self.ends = np.array([[place[v] for v in graph.arcs[a]] for a in names])
-        number = np.full(arc.max() + 1, -1)
-        number[names] = np.arange(len(names))
-        self.membership = number[graph.became[rows]]
+        self.nodes, self.ends, branch = numbered(graph, arc.max() + 1)
+        self.membership = branch[rows]
 
     def assign_proba(self, points, features):
         "Probability `(q, n_branches)` of each branch for new points and their (estimated) features."

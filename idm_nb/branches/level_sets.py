@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
-from .walk import cuts_of, MOST_SETS, walk_neighbors
+from .walk import MOST_SETS, cuts_of, walk_neighbors
 from ..core.checks import check_number
 from ..core.files import Storage
-from ..diffusion.neighbors import nearest, Search
+from ..diffusion.neighbors import Search, nearest
 
 # %% ../../nbs/08_branches/02_level_sets.ipynb #13b75c2b
 WINDOW = 1.5  # points of a window: so many times N^(2/3)
@@ -45,8 +45,13 @@ def windows_of(features, size):
             near = search.nearest(features[[row]], size)[0][0]
             covered[near[: size // 2]] = covered[row] = True
             windows.append(np.sort(near))
-    member = sp.csr_matrix((np.ones(size * len(windows)), (np.repeat(np.arange(len(windows)), size),
-                            np.concatenate(windows))), (len(windows), N))  # fmt: skip
+    member = sp.csr_matrix(
+        (
+            np.ones(size * len(windows)),
+            (np.repeat(np.arange(len(windows)), size), np.concatenate(windows)),
+        ),
+        (len(windows), N),
+    )
     shared = sp.triu(member @ member.T, 1).tocoo()
     near = shared.data >= size / 4
     return windows, list(zip(shared.row[near].tolist(), shared.col[near].tolist())), None
@@ -90,7 +95,9 @@ class WindowSets(Storage):
             self.free[self.offset[i] : self.offset[i + 1]] += below == 0
             self.free[self.offset[j] : self.offset[j + 1]] += above == 0
             c, d = np.nonzero(linked)
-            found.append(np.c_[self.offset[i] + c, self.offset[j] + d, table[c, d], below[c], above[d]])
+            found.append(
+                np.c_[self.offset[i] + c, self.offset[j] + d, table[c, d], below[c], above[d]]
+            )
         table = np.vstack([*found, np.empty((0, 5), dtype=int)])
         self.links, self.shared, self.degree = table[:, :2], table[:, 2], table[:, 3:]
         return self
@@ -174,7 +181,9 @@ class Cutter:
         key = rows.tobytes()
         if key not in self.known:
             found = cuts_of(self.points[rows], self.n_neighbors)
-            self.known[key] = {count: (e, self._fill(rows, labels)) for count, (e, labels) in found.items()}
+            self.known[key] = {
+                count: (e, self._fill(rows, labels)) for count, (e, labels) in found.items()
+            }
         return self.known[key]
 
     def _fill(self, rows, labels):
@@ -206,7 +215,9 @@ class Cutter:
             self.cost = np.log(self.odds * places) / 2
             tree = spanning_edges(sets.links, sets.shared, len(sets.window))
             counts = best_on_tree(self.scores(tree), tree, self.cost)
-            todo = [(v, self.splits(sets.rows(v)[1])[counts[v]][1]) for v in np.flatnonzero(counts > 1)]
+            todo = [
+                (v, self.splits(sets.rows(v)[1])[counts[v]][1]) for v in np.flatnonzero(counts > 1)
+            ]
             for v, labels in todo:
                 sets.cut(v, labels)
             sets.link()
@@ -246,7 +257,9 @@ def continues(rows, labels, arms):
         [[np.isin(rows[labels == c], arm).sum() for arm in arms] for c in range(labels.max() + 1)]
     )
     shared, of_arms = table.max(axis=1), table.sum(axis=0)[table.argmax(axis=1)]
-    return len(table) == len(arms) and bool(np.all(2 * shared > np.maximum(table.sum(axis=1), of_arms)))
+    return len(table) == len(arms) and bool(
+        np.all(2 * shared > np.maximum(table.sum(axis=1), of_arms))
+    )
 
 # %% ../../nbs/08_branches/02_level_sets.ipynb #6d301b52
 def extend_forks(cutter):
@@ -349,7 +362,11 @@ def drop_covered(chain):
         for i in range(1, len(spans) - 1):
             finer = np.flatnonzero(counts > counts[i])
             below, above = finer[finer < i], finer[finer > i]
-            if len(below) and len(above) and spans[below[-1]][1] - spans[above[0]][0] >= chain.size / OVERLAP:
+            if (
+                len(below)
+                and len(above)
+                and spans[below[-1]][1] - spans[above[0]][0] >= chain.size / OVERLAP
+            ):
                 chain.remove(i)
                 break
         else:

@@ -40,7 +40,9 @@ def walk_on(points, n_neighbors="auto"):
     k = walk_neighbors(n, n_neighbors)
     index, distance = nearest(points, points, min(k + 1, n))
     index, distance = index[:, 1:], distance[:, 1:]
-    length = np.maximum(distance[:, min(TUNING, index.shape[1]) - 1], 1e-12 * distance.max() + 1e-300)
+    length = np.maximum(
+        distance[:, min(TUNING, index.shape[1]) - 1], 1e-12 * distance.max() + 1e-300
+    )
     rows, columns = np.repeat(np.arange(n), index.shape[1]), index.ravel()
     weights = np.exp(-(distance.ravel() ** 2) / (2 * length[rows] * length[columns]))
     kernel = sp.csr_matrix((weights, (rows, columns)), (n, n))

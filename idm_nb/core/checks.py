@@ -26,23 +26,25 @@ def require_finite(array, name="X", columns=None):
     kind = "NaN" if np.isnan(value) else "inf" if np.isinf(value) else f"{value:.3g}"
     remedy = "remove those rows, or fill the gaps (for example with sklearn.impute.SimpleImputer)"
     if np.isfinite(value):
-        remedy = f"beyond {LARGEST:g} squares are no numbers; divide the column by a unit of its size"
+        remedy = (
+            f"beyond {LARGEST:g} squares are no numbers; divide the column by a unit of its size"
+        )
     raise ValueError(
         f"{name} contains {kind} at row {row}, column {column}{label}, and {bad.sum()} such "
         f"value(s) in {rows} of {len(array)} rows: {remedy}"
     )
 
 # %% ../../nbs/99_workshop/01_input.ipynb #5fcbcf69
-ENCODE = (
-    "Leave them out, or encode categories as columns of 0 and 1 (sklearn.preprocessing.OneHotEncoder)"
-)
+ENCODE = "Leave them out, or encode categories as columns of 0 and 1 (sklearn.preprocessing.OneHotEncoder)"
 NO_NUMBERS = ("categor", "str", "object", "date", "duration", "time", "enum", "complex", "list")
 
 
 def check_columns(frame, name):
     "Raise a `ValueError` that names the columns of a data frame that hold no numbers."
     kinds = [str(kind).lower() for kind in frame.dtypes]
-    bad = [str(c) for c, kind in zip(frame.columns, kinds) if any(word in kind for word in NO_NUMBERS)]
+    bad = [
+        str(c) for c, kind in zip(frame.columns, kinds) if any(word in kind for word in NO_NUMBERS)
+    ]
     if bad:
         shown = ", ".join(map(repr, bad[:5])) + (", ..." if len(bad) > 5 else "")
         raise ValueError(f"{name} has {len(bad)} column(s) that hold no numbers: {shown}. {ENCODE}")
@@ -82,9 +84,13 @@ def plain_table(X, name="X"):
 def check_points(X, name="X", *, min_points=1):
     "`X` as a finite float64 array `(N, m)` of its own with at least `min_points` rows."
     X = check_array(
-        plain_table(X, name), copy=True, dtype=np.float64, ensure_all_finite=False,
-        ensure_min_samples=min_points, input_name=name,
-    )  # fmt: skip
+        plain_table(X, name),
+        copy=True,
+        dtype=np.float64,
+        ensure_all_finite=False,
+        ensure_min_samples=min_points,
+        input_name=name,
+    )
     require_finite(X, name)
     return X
 

@@ -209,9 +209,24 @@ def load(path):
         If there is no such file, or it is damaged or not a model of this package.
     """
     foreign = f"{path} is not a model saved by idm_nb, or it is damaged"
-    damaged = (OSError, ValueError, KeyError, IndexError, EOFError, AttributeError, TypeError, OverflowError,
-               MemoryError, RuntimeError, NotImplementedError, SyntaxError, ImportError, zipfile.BadZipFile,
-               zlib.error, tokenize.TokenError)  # fmt: skip
+    damaged = (
+        OSError,
+        ValueError,
+        KeyError,
+        IndexError,
+        EOFError,
+        AttributeError,
+        TypeError,
+        OverflowError,
+        MemoryError,
+        RuntimeError,
+        NotImplementedError,
+        SyntaxError,
+        ImportError,
+        zipfile.BadZipFile,
+        zlib.error,
+        tokenize.TokenError,
+    )
     try:
         header, arrays = _read_parts(path)
     except FileNotFoundError:

@@ -163,7 +163,7 @@ def pixel_map(values, shape, ax=None, *, threshold=None, title="", cmap="viridis
 
 # %% ../../nbs/99_workshop/05_pictures.ipynb #c7c81e8e
 def palette(kind):
-    "Colours `(n, 3)` between 0 and 1 for a \"range\", an \"angle\" or a \"label\"."
+    'Colours `(n, 3)` between 0 and 1 for a "range", an "angle" or a "label".'
     if kind == "angle":
         from colorsys import hls_to_rgb
 

@@ -27,7 +27,9 @@ class TrainingRows(Storage):
             known = self.rows + 0.0  # turns negative zeros into zeros
             places = ((row.tobytes(), i) for i, row in enumerate(known))
             self._cache_places = dict(reversed(list(places)))
-        return np.array([self._cache_places.get(row.tobytes(), -1) for row in queries + 0.0], dtype=int)
+        return np.array(
+            [self._cache_places.get(row.tobytes(), -1) for row in queries + 0.0], dtype=int
+        )
 
     def recall(self, queries, found, stored):
         "`found` `(q, ...)`, with the rows of `stored` `(N, ...)` in the place of training rows."
@@ -125,5 +127,7 @@ def landmark_rows(X, landmarks, random_state=None):
     rows = np.asarray(landmarks)
     whole = rows.ndim == 1 and len(rows) and rows.dtype.kind in "iu"
     if not whole or rows.min() < 0 or rows.max() >= len(X):
-        raise ValueError(f"landmarks must be a number, or rows from 0 to {len(X) - 1}, got {landmarks!r}")
+        raise ValueError(
+            f"landmarks must be a number, or rows from 0 to {len(X) - 1}, got {landmarks!r}"
+        )
     return np.unique(rows)

@@ -110,7 +110,9 @@ def lazily(model, name, X, options):
     frame = hasattr(X, "map_partitions")
     m = model.n_features_in_
     if X.shape[1] != m:
-        raise ValueError(f"X has {X.shape[1]} columns, but {type(model).__name__} was fitted on {m}")
+        raise ValueError(
+            f"X has {X.shape[1]} columns, but {type(model).__name__} was fitted on {m}"
+        )
     sent = dask.delayed(model, pure=False, traverse=False)
     row = np.zeros((1, m))
     if hasattr(model, "feature_names_in_"):
@@ -143,7 +145,9 @@ def taken_apart(found, example):
     for part in example:
         stop = start + (1 if part.ndim == 1 else part.shape[1])
         chosen = start if part.ndim == 1 else slice(start, stop)
-        parts.append(found[found.columns[chosen]] if hasattr(found, "columns") else found[:, chosen])
+        parts.append(
+            found[found.columns[chosen]] if hasattr(found, "columns") else found[:, chosen]
+        )
         start = stop
     return tuple(parts)
 

@@ -70,8 +70,19 @@ def _weighted_steps(points, features, queries, near, weights, values):
     return root * steps, root * (changes - base[:, None]), base, offset
 
 # %% ../../nbs/03_derivatives/01_derivative_theorem.ipynb #12f63f53
-def local_linear_fit(points, features, queries, neighbors, weights, *, values=None,
-                     ridge=0.0, rcond=1e-10, flat=0.0, correlation=None):  # fmt: skip
+def local_linear_fit(
+    points,
+    features,
+    queries,
+    neighbors,
+    weights,
+    *,
+    values=None,
+    ridge=0.0,
+    rcond=1e-10,
+    flat=0.0,
+    correlation=None,
+):
     """Weighted linear fit of the features around each query point.
 
     Parameters
@@ -284,9 +295,21 @@ def _influence(steps, ridge, rcond, flat):
     return (np.swapaxes(right, 1, 2) * gain[:, None]) @ np.swapaxes(left, 1, 2)
 
 # %% ../../nbs/03_derivatives/01_derivative_theorem.ipynb #9a5ce6ca
-def standard_errors(points, features, queries, neighbors, weights, derivatives, *,
-                    values=None, ridge=0.0, rcond=1e-10, flat=0.0, correlation=None,
-                    projectors=None):  # fmt: skip
+def standard_errors(
+    points,
+    features,
+    queries,
+    neighbors,
+    weights,
+    derivatives,
+    *,
+    values=None,
+    ridge=0.0,
+    rcond=1e-10,
+    flat=0.0,
+    correlation=None,
+    projectors=None,
+):
     """Standard errors `(q, n, m)` of the derivatives that `local_linear_fit` found.
 
     Parameters are those of `local_linear_fit`; `derivatives` is its result, and `projectors`
@@ -315,9 +338,22 @@ def standard_errors(points, features, queries, neighbors, weights, derivatives, 
     return out
 
 # %% ../../nbs/03_derivatives/01_derivative_theorem.ipynb #0907ccca
-def estimate_derivative(X, y, queries=None, *, method="regression", epsilon="auto",
-                        n_neighbors=128, ridge=0.0, rcond=1e-3, flat="zero", dimension=None,
-                        query_features=None, return_values=False, return_errors=False):  # fmt: skip
+def estimate_derivative(
+    X,
+    y,
+    queries=None,
+    *,
+    method="regression",
+    epsilon="auto",
+    n_neighbors=128,
+    ridge=0.0,
+    rcond=1e-3,
+    flat="zero",
+    dimension=None,
+    query_features=None,
+    return_values=False,
+    return_errors=False,
+):
     """Derivative of a feature map from points and feature values.
 
     Parameters

@@ -249,8 +249,9 @@ def _own_gaps(steps, length, n_bandwidths):
     return scores, np.take_along_axis(grid, place, axis=1)
 
 # %% ../../nbs/04_scaling_laws/01_scaling_laws.ipynb #ddb19582
-def tune_local_bandwidth(X, *, rule="max-slope", n_neighbors=128, n_bandwidths=50, queries=None,
-                         keep_self=None, n_jobs=1):  # fmt: skip
+def tune_local_bandwidth(
+    X, *, rule="max-slope", n_neighbors=128, n_bandwidths=50, queries=None, keep_self=None, n_jobs=1
+):
     """A bandwidth and an intrinsic dimension for every point.
 
     Parameters

@@ -11,14 +11,22 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..core.checks import check_choice, check_fit, check_new, check_number, check_seed
-from ..core.checks import is_auto, plain_table, require_finite
+from idm_nb.core.checks import (
+    check_choice,
+    check_fit,
+    check_new,
+    check_number,
+    check_seed,
+    is_auto,
+    plain_table,
+    require_finite,
+)
 from ..core.files import Storage
 from ..core.rows import TrainingRows
 from ..core.work import one_thread, takes_lazy
 from .neighbors import NeighborGraph, row_index, warn_if_apart
 from .numerics import KernelSum
-from .operator import Diffusion, diffusion_coordinates, EuclideanMetric, FLOOR
+from .operator import FLOOR, Diffusion, EuclideanMetric, diffusion_coordinates
 
 # %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #db7fe004
 def distance_kernel(distances, epsilon, shortest=0.0):
@@ -164,7 +172,9 @@ def fit_kernel(model, X, options):
     if model.metric != "euclidean":
         model.given_ = GivenKernel(model.metric, X, model.epsilon_)
         kernel = model.given_.training(X)
-        return Diffusion(None, None, model.epsilon_, n, kernel=kernel, **options), warn_if_apart(kernel)
+        return Diffusion(None, None, model.epsilon_, n, kernel=kernel, **options), warn_if_apart(
+            kernel
+        )
     k = model.n_neighbors
     if is_auto(k):
         k = reach_of_kernel(model.kernel_sum_, model.epsilon_, len(X))
@@ -271,9 +281,19 @@ class DiffusionMap(SpectralMap):
     array([ 0., -1., -1., -4., -4.])
     """
 
-    def __init__(self, n_components=10, *, alpha=1.0, epsilon="auto", n_neighbors="auto",
-                 metric="euclidean", keep_self="auto", dimension="auto", time=0.0,
-                 random_state=None):  # fmt: skip
+    def __init__(
+        self,
+        n_components=10,
+        *,
+        alpha=1.0,
+        epsilon="auto",
+        n_neighbors="auto",
+        metric="euclidean",
+        keep_self="auto",
+        dimension="auto",
+        time=0.0,
+        random_state=None,
+    ):
         self.n_components, self.alpha, self.epsilon = n_components, alpha, epsilon
         self.n_neighbors, self.metric, self.keep_self = n_neighbors, metric, keep_self
         self.dimension, self.time, self.random_state = dimension, time, random_state
@@ -288,8 +308,12 @@ class DiffusionMap(SpectralMap):
         self.dimension_ = float(self.dimension) if given else found
         self.dimension_used_ = self.dimension_ if given else whole_dimension(found)
         self._n_features_out = min(self.n_components, X.shape[0] - 1)
-        options = dict(dimension=self.dimension_used_, alpha=self.alpha,
-                       keep_self=self.keep_self_, random_state=self.random_state)  # fmt: skip
+        options = dict(
+            dimension=self.dimension_used_,
+            alpha=self.alpha,
+            keep_self=self.keep_self_,
+            random_state=self.random_state,
+        )
         self.diffusion_, self.n_connected_components_ = fit_kernel(self, X, options)
         return self
 
@@ -307,7 +331,9 @@ class DiffusionMap(SpectralMap):
 def choose_time(model, n_coordinates, accuracy=0.2):
     "Least time after which coordinate `n_coordinates` is below `accuracy` times the first."
     check_is_fitted(model)
-    n = check_number("n_coordinates", n_coordinates, 2, len(model.markov_eigenvalues_) - 1, integer=True)
+    n = check_number(
+        "n_coordinates", n_coordinates, 2, len(model.markov_eigenvalues_) - 1, integer=True
+    )
     check_number("accuracy", accuracy, 0, 1, open_low=True)
     ratio = model.markov_eigenvalues_[1] / max(model.markov_eigenvalues_[n], FLOOR)
     steps = np.ceil(np.log(1 / accuracy) / np.log(max(ratio, 1 + 1e-12)))

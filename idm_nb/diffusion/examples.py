@@ -210,7 +210,9 @@ def neighbor_recall(embedding, features, new_embedding, new_features, k=100):
     return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, true)]))
 
 # %% ../../nbs/01_diffusion_maps/03_examples_and_measures.ipynb #1560c700
-def recall_by_component(embedding, features, labels, new_embedding, new_features, new_labels, k=100):
+def recall_by_component(
+    embedding, features, labels, new_embedding, new_features, new_labels, k=100
+):
     """Share of the true neighbours of new points in the feature and component that are near.
 
     Parameters

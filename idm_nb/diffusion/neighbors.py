@@ -244,8 +244,10 @@ class NeighborGraph(Neighborhood):
         points = check_points(points, "points")
         self.n_neighbors = k = check_number("n_neighbors", n_neighbors, 1, integer=True)
         if k >= len(points):
-            raise ValueError(f"n_neighbors={k} needs at least {k + 1} points, got {len(points)}; "
-                             f"pass n_neighbors <= {len(points) - 1} or more data")  # fmt: skip
+            raise ValueError(
+                f"n_neighbors={k} needs at least {k + 1} points, got {len(points)}; "
+                f"pass n_neighbors <= {len(points) - 1} or more data"
+            )
         self.search = Search(points, method, width=k + 9)
         self._build()
 

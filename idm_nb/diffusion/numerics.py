@@ -150,9 +150,7 @@ def _draw(test, axes):
         style = dict(lw=2) if keep == test.keep_self else dict(lw=1, ls="--", color="0.6")
         right.semilogx(test.epsilons[shown], curve[shown], label=label, **style)
     right.plot(test.epsilon, test.dimension, "ko", label=f"dimension {test.dimension:.2f}")
-    right.set(
-        xlabel=r"bandwidth $\epsilon$", ylabel="2 x slope", ylim=(0, 1.6 * test.dimension)
-    )
+    right.set(xlabel=r"bandwidth $\epsilon$", ylabel="2 x slope", ylim=(0, 1.6 * test.dimension))
     right.legend(fontsize=8)
     return axes
 

@@ -219,8 +219,19 @@ class Diffusion(Storage):
     array([ 0., -1., -1.])
     """
 
-    def __init__(self, metric, edges, epsilon, n, *, kernel=None, dimension=1.0, alpha=1.0,
-                 keep_self=True, random_state=None):  # fmt: skip
+    def __init__(
+        self,
+        metric,
+        edges,
+        epsilon,
+        n,
+        *,
+        kernel=None,
+        dimension=1.0,
+        alpha=1.0,
+        keep_self=True,
+        random_state=None,
+    ):
         self.metric, self.epsilon = metric, float(epsilon)
         if kernel is None:
             kernel = kernel_matrix(metric, edges, self.epsilon)

@@ -211,10 +211,15 @@ class ClosedFlow(Flow):
         taus = [task.tau[min(k, len(task.tau) - 1)] for k in range(self.n_steps)]
         left = np.r_[1.0, self.left]
         share = left * self.fibre_share / (left * self.fibre_share + 1 - self.fibre_share + 1e-300)
-        self.diagnostics = dict(iteration=np.arange(self.n_steps + 1), tau=np.array(taus),
-                                remainder=left, fibre_share=share)  # fmt: skip
+        self.diagnostics = dict(
+            iteration=np.arange(self.n_steps + 1),
+            tau=np.array(taus),
+            remainder=left,
+            fibre_share=share,
+        )
         self.order = [
-            np.argsort(-self._at(k, *self.place).std(axis=0), kind="stable") for k in range(self.n_steps)
+            np.argsort(-self._at(k, *self.place).std(axis=0), kind="stable")
+            for k in range(self.n_steps)
         ]
         return self
 

@@ -14,11 +14,11 @@ from ..core.checks import check_choice, check_number
 from ..core.files import Storage
 from ..core.rows import TrainingRows
 from ..core.work import progress
-from ..derivatives.derivative import gaussian_weights, local_linear_fit, LocalRegression
+from ..derivatives.derivative import LocalRegression, gaussian_weights, local_linear_fit
 from ..derivatives.scaling_law import tune_local_bandwidth
 from ..diffusion.neighbors import NeighborGraph, row_index
-from ..diffusion.operator import Diffusion, diffusion_coordinates, EuclideanMetric
-from .closed import explained_steps, Flow, local_geometry
+from ..diffusion.operator import Diffusion, EuclideanMetric, diffusion_coordinates
+from .closed import Flow, explained_steps, local_geometry
 from ..kernels.local_kernel import StretchedMetric
 from ..regression.kernel import rms
 from ..regression.stacked import combine, stacking_weights
@@ -93,7 +93,9 @@ class AlgorithmOne(Storage):
         self.density_ = scale * np.exp(-exponent).sum(axis=1)
         weights = gaussian_weights(graph.distances, self.epsilon_)
         known = dict(values=features)
-        fit = local_linear_fit(graph.points, features, graph.points, graph.neighbors, weights, **known)
+        fit = local_linear_fit(
+            graph.points, features, graph.points, graph.neighbors, weights, **known
+        )
         self.derivatives_ = fit[1]
         return self
 
@@ -131,7 +133,8 @@ class FlowStep(Storage):
     """
 
     def __init__(self, flow, tau, graph, values, local, unit, random_state=None):
-        self.kind, self.tau, self.graph, self.local, self.unit = flow.metric, tau, graph, local, unit
+        self.kind, self.tau, self.unit = flow.metric, tau, unit
+        self.graph, self.local = graph, local
         paper = self.kind == "paper"
         slopes = None if self.kind == "feature" else unit * local.derivatives_
         metric = step_metric(self.kind, graph.points, values, slopes, tau)
@@ -158,7 +161,9 @@ class FlowStep(Storage):
         form = "dimension-free" if dimension is None else True
         dimension = None if dimension is None else dimension[:, None]
         functions = functions / self.norms
-        return diffusion_coordinates(functions, self.rates, self.time, rescaled=form, dimension=dimension)
+        return diffusion_coordinates(
+            functions, self.rates, self.time, rescaled=form, dimension=dimension
+        )
 
     def _measure(self, values, near, coordinates):
         "What the step did to lengths along the feature and across it."
@@ -168,7 +173,9 @@ class FlowStep(Storage):
             [part.sum() for part in parts] for parts in (after, before)
         )
         self.feature_length = float(np.sqrt(along / max(changed, 1e-300)))
-        self.contraction = float(np.sqrt(max(total - along, 0) / max(old_total - old_along, 1e-300)))
+        self.contraction = float(
+            np.sqrt(max(total - along, 0) / max(old_total - old_along, 1e-300))
+        )
         kernel = self.diffusion.operator.symmetric
         self.n_connected_components = count_pieces(kernel, 1e-8 * kernel.max())
 
@@ -272,8 +279,13 @@ def check_flow(flow):
 
 def told_by_steps(steps, table):
     "Diagnostics of a `DiffusionFlow`, a dict of arrays."
-    names = dict(tau="tau", feature_length="feature_length", contraction="contraction", epsilon="epsilon",
-                 pieces="n_connected_components")  # fmt: skip
+    names = dict(
+        tau="tau",
+        feature_length="feature_length",
+        contraction="contraction",
+        epsilon="epsilon",
+        pieces="n_connected_components",
+    )
     found = {key: np.array([getattr(step, name) for step in steps]) for key, name in names.items()}
     count = len(steps) + 1
     found.update({key: np.array(values[:count]) for key, values in table.items()})
@@ -313,8 +325,17 @@ class DiffusionFlow(Flow):
     3
     """
 
-    def __init__(self, metric="feature", *, n_neighbors="auto", n_bandwidth_neighbors="auto",
-                 n_components=64, time_factor=10.0, unit="auto", local=False):  # fmt: skip
+    def __init__(
+        self,
+        metric="feature",
+        *,
+        n_neighbors="auto",
+        n_bandwidth_neighbors="auto",
+        n_components=64,
+        time_factor=10.0,
+        unit="auto",
+        local=False,
+    ):
         self.metric, self.unit, self.local = metric, unit, bool(local)
         self.n_neighbors, self.n_bandwidth_neighbors = n_neighbors, n_bandwidth_neighbors
         self.n_components, self.time_factor = n_components, time_factor
@@ -338,7 +359,9 @@ class DiffusionFlow(Flow):
 
     def run(self, task):
         given = 1.0 if self.metric == "paper" else self.unit
-        self.found_unit = local_geometry(task.points, task.held_out)[0] if given == "auto" else float(given)
+        self.found_unit = (
+            local_geometry(task.points, task.held_out)[0] if given == "auto" else float(given)
+        )
         self.rows = TrainingRows(task.points)
         table = run_steps(self, task)
         self.diagnostics = told_by_steps(self.steps, table)

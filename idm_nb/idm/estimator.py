@@ -21,16 +21,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..branches.graph import BranchCode, Branches
-from ..core.checks import check_choice, check_features, check_fit, check_groups, check_new
-from ..core.checks import check_number, is_auto
+from idm_nb.core.checks import (
+    check_choice,
+    check_features,
+    check_fit,
+    check_groups,
+    check_new,
+    check_number,
+    is_auto,
+)
 from ..core.files import Storage
-from ..core.rows import distinct_rows, landmark_rows, PrincipalAxes, TrainingRows
+from ..core.rows import PrincipalAxes, TrainingRows, distinct_rows, landmark_rows
 from ..core.work import announce, one_thread, sums_by, takes_lazy
-from ..diffusion.neighbors import nearest, nearest_others, Search
+from ..diffusion.neighbors import Search, nearest, nearest_others
 from ..flow.closed import BelowTheError, ClosedFlow, Flow, FlowTask
 from ..regression.kernel import rms
-from ..regression.stacked import ErrorModel, FeatureRegressor, KINDS
-from ..regression.verdict import look_grouped, Verdict
+from ..regression.stacked import KINDS, ErrorModel, FeatureRegressor
+from ..regression.verdict import Verdict, look_grouped
 
 # %% ../../nbs/09_estimator/01_estimator.ipynb #c553d171
 class TrainingPoints(Storage):
@@ -81,7 +88,9 @@ def checked_parameters(model, n_rows):
     if not is_auto(model.n_neighbors):
         check_number("n_neighbors", model.n_neighbors, 2, n_rows - 1, integer=True)
     if model.flow is not None and not isinstance(model.flow, Flow):
-        raise ValueError(f"flow must be a Flow, such as DiffusionFlow(), or None, got {model.flow!r}")
+        raise ValueError(
+            f"flow must be a Flow, such as DiffusionFlow(), or None, got {model.flow!r}"
+        )
     automatic = isinstance(model.n_iterations, str)
     if automatic:
         check_choice("n_iterations", model.n_iterations, ("auto",))
@@ -98,7 +107,9 @@ def estimate_of(regressor, random_state, verbose):
         return FeatureRegressor("auto" if regressor == "auto" else [regressor], **options)
     if isinstance(regressor, FeatureRegressor):
         return clone(regressor)
-    if isinstance(regressor, type) or not (hasattr(regressor, "fit") and hasattr(regressor, "predict")):
+    if isinstance(regressor, type) or not (
+        hasattr(regressor, "fit") and hasattr(regressor, "predict")
+    ):
         raise ValueError(
             f"regressor must be one of auto, {', '.join(KINDS)} or a scikit-learn regressor, "
             f"got {regressor!r}"
@@ -116,10 +127,20 @@ def flow_task(model, taus, n_steps, seed):
     "What the flow of a model is given, whose estimate, axes, branches and code are known."
     rows, estimate = model.training_, model.estimate_
     values = placed_values(estimate, model.placed_by)
-    return FlowTask(points=model.axes_(rows.X), features=rows.features, values=values,
-                    held_out=estimate.held_out_, code=model.code_(model.branches_.membership, values),
-                    groups=rows.groups, tau=taus, n_steps=n_steps, rule=BelowTheError(),
-                    error=rms(estimate.residuals_), random_state=seed, verbose=model.verbose)  # fmt: skip
+    return FlowTask(
+        points=model.axes_(rows.X),
+        features=rows.features,
+        values=values,
+        held_out=estimate.held_out_,
+        code=model.code_(model.branches_.membership, values),
+        groups=rows.groups,
+        tau=taus,
+        n_steps=n_steps,
+        rule=BelowTheError(),
+        error=rms(estimate.residuals_),
+        random_state=seed,
+        verbose=model.verbose,
+    )
 
 
 def fit_steps(model, X, features, groups, taus, n_steps):
@@ -143,7 +164,9 @@ def fit_steps(model, X, features, groups, taus, n_steps):
     model.flow_ = flow.run(flow_task(model, taus, n_steps, seed))
     announce(model.verbose, "standard errors")
     places = model.flow_.embeddings()[-1]
-    model.errors_ = ErrorModel(rows.X, rows.features, estimate.residuals_, places, random_state=seed)
+    model.errors_ = ErrorModel(
+        rows.X, rows.features, estimate.residuals_, places, random_state=seed
+    )
     model.search_ = Search(places)
 
 # %% ../../nbs/09_estimator/01_estimator.ipynb #51a36885
@@ -152,8 +175,14 @@ def clone_flow(flow):
     return type(flow)(**flow.parameters())
 
 # %% ../../nbs/09_estimator/01_estimator.ipynb #06e0b8c4
-class FeatureMap(ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, TransformerMixin,
-                 Storage, BaseEstimator):  # fmt: skip
+class FeatureMap(
+    ClassNamePrefixFeaturesOutMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    TransformerMixin,
+    Storage,
+    BaseEstimator,
+):
     "How an `IteratedDiffusionMap` is fitted, and rows are placed by it; its parameters are named there."
 
     embedding_ = property(lambda self: self.search_.points[self.training_.inverse])
@@ -201,6 +230,24 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMix
     def transform(self, X):
         "Coordinates `(q, k)` of the rows `X` `(q, m)` in the learned geometry."
         return self.transform_all(X)[-1]
+
+    def _estimated(self, X):
+        "Checked rows and their estimates; those of training rows as if they were new."
+        check_is_fitted(self)
+        X = check_new(self, X)
+        return X, self.training_.rows.recall(X, self.estimate_.values(X), self.estimate_.held_out_)
+
+    def _placed(self, X):
+        "Checked rows, their estimates and branches."
+        X, values = self._estimated(X)
+        branch = self.branches_.assign(self.axes_(X), values)
+        return X, values, self.training_.rows.recall(X, branch, self.branches_.membership)
+
+    def _moved(self, X, values, branch):
+        "Coordinates after every step of rows whose estimates and branches are known."
+        moved = self.flow_.move(self.axes_(X), values, self.code_(branch, values))
+        known = self.flow_.embeddings()
+        return [X, *(self.training_.rows.recall(X, a, b) for a, b in zip(moved, known))]
 
 # %% ../../nbs/09_estimator/01_estimator.ipynb #72e49c1e
 class IteratedDiffusionMap(FeatureMap):
@@ -260,9 +307,21 @@ class IteratedDiffusionMap(FeatureMap):
     True
     """
 
-    def __init__(self, n_iterations="auto", *, tau=0.95, regressor="auto", flow=None, odds=20.0,
-                 placed_by="posterior", n_neighbors="auto", n_components=64, landmarks=None,
-                 random_state=None, verbose=False):  # fmt: skip
+    def __init__(
+        self,
+        n_iterations="auto",
+        *,
+        tau=0.95,
+        regressor="auto",
+        flow=None,
+        odds=20.0,
+        placed_by="posterior",
+        n_neighbors="auto",
+        n_components=64,
+        landmarks=None,
+        random_state=None,
+        verbose=False,
+    ):
         self.n_iterations, self.tau, self.regressor, self.flow = n_iterations, tau, regressor, flow
         self.odds, self.placed_by, self.n_neighbors = odds, placed_by, n_neighbors
         self.n_components, self.landmarks, self.verbose = n_components, landmarks, verbose
@@ -282,18 +341,6 @@ class IteratedDiffusionMap(FeatureMap):
         errors = self.errors_(check_new(self, X), self.transform(X))
         return (values[:, 0], errors[:, 0]) if self._one_feature else (values, errors)
 
-    def _estimated(self, X):
-        "Checked rows and their estimates; those of training rows as if they were new."
-        check_is_fitted(self)
-        X = check_new(self, X)
-        return X, self.training_.rows.recall(X, self.estimate_.values(X), self.estimate_.held_out_)
-
-    def _placed(self, X):
-        "Checked rows, their estimates and branches."
-        X, values = self._estimated(X)
-        branch = self.branches_.assign(self.axes_(X), values)
-        return X, values, self.training_.rows.recall(X, branch, self.branches_.membership)
-
     @property
     def embeddings_(self):
         "Coordinates of the training rows: the data, and what they are after every step."
@@ -304,12 +351,6 @@ class IteratedDiffusionMap(FeatureMap):
     def transform_all(self, X):
         "Coordinates of the rows `X` `(q, m)` after every step, `X` first: a list as `embeddings_`."
         return self._moved(*self._placed(X))
-
-    def _moved(self, X, values, branch):
-        "Coordinates after every step of rows whose estimates and branches are known."
-        moved = self.flow_.move(self.axes_(X), values, self.code_(branch, values))
-        known = self.flow_.embeddings()
-        return [X, *(self.training_.rows.recall(X, a, b) for a, b in zip(moved, known))]
 
     def kneighbors(self, X=None, n_neighbors=10):
         """The training rows that are most alike: near in the feature, on the same branch.

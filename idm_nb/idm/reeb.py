@@ -66,7 +66,8 @@ def draw_graph(graph, ax, points, size, cmap):
         if points:
             h = graph.heights[mine]
             around = np.interp((h - low) / max(high - low, 1e-300), t, x) + shift[mine]
-            colour = colours(b / max(len(graph.branches) - 1, 1))  # as in a scatter plot of `membership`
+            # as in a scatter plot of `membership`
+            colour = colours(b / max(len(graph.branches) - 1, 1))
             ax.scatter(around, h, s=size, color=colour, linewidths=0, alpha=0.6, rasterized=True)
     ax.plot(at, graph.nodes, "o", color="0.1", ms=5, zorder=3)
     ax.set(xticks=[], ylabel="feature")
@@ -109,7 +110,9 @@ class ReebGraph(Storage):
         self.points = check_points(points, "points", min_points=4)
         self.heights = check_heights(heights, len(self.points))
         self.axes, self.model = PrincipalAxes(self.points), None
-        self.found = known or Branches(self.axes(self.points), self.heights, odds=odds, window=window)
+        self.found = known or Branches(
+            self.axes(self.points), self.heights, odds=odds, window=window
+        )
         self.membership = self.found.membership
 
     nodes = property(lambda self: self.found.nodes)
@@ -170,7 +173,11 @@ class ReebGraph(Storage):
 # %% ../../nbs/09_estimator/02_branches.ipynb #932a665e
 def check_heights(heights, n, vary=True):
     "One finite height for each of `n` rows, `(n,)`."
-    values = check_features(heights, n, "heights") if vary else check_points(np.reshape(heights, (n, -1)))
+    values = (
+        check_features(heights, n, "heights")
+        if vary
+        else check_points(np.reshape(heights, (n, -1)))
+    )
     if values.shape[1] != 1:
         raise ValueError(
             f"a Reeb graph needs one scalar feature as height, got {values.shape[1]} columns: fit the "

@@ -15,7 +15,7 @@ from ..core.checks import check_choice, check_number, check_points, require_fini
 from ..core.work import chunks
 from ..diffusion.neighbors import NeighborGraph, squared_lengths
 from ..diffusion.numerics import KernelSum
-from ..diffusion.operator import DiffusionOperator, EuclideanMetric, kernel_matrix, Metric
+from ..diffusion.operator import DiffusionOperator, EuclideanMetric, Metric, kernel_matrix
 
 # %% ../../nbs/02_local_kernels/01_local_kernels.ipynb #64a0c3a9
 def tangent_moments(kernel, point, tangent, *, epsilon=1e-8, reach=8.0, n_nodes=81):
@@ -204,8 +204,17 @@ def _check_generator_input(X, inverse_covariance, drift, density):
     return inverse, drift, density
 
 # %% ../../nbs/02_local_kernels/01_local_kernels.ipynb #fa69985c
-def local_generator(X, inverse_covariance, *, drift=None, epsilon, density=None,
-                    profile=gaussian_profile, normalize="before", n_neighbors="auto"):  # fmt: skip
+def local_generator(
+    X,
+    inverse_covariance,
+    *,
+    drift=None,
+    epsilon,
+    density=None,
+    profile=gaussian_profile,
+    normalize="before",
+    n_neighbors="auto",
+):
     """Generator of a diffusion on a point cloud, and its adjoint, as sparse matrices.
 
     `generator @ f` approximates `b . grad f + 1/2 c_ij grad_i grad_j f`, where `c` is the inverse

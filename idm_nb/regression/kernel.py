@@ -62,7 +62,8 @@ def left_out(residuals, rest, groups=None):
     rest : callable, rows `(b, g)` of groups of one size to blocks `(I - H)_GG`, None to the diagonal
     groups : (N,) int array, default None: every row for itself
     """
-    found = residuals / np.maximum(rest(None), 1e-12)[:, None]  # a row that determines its own value
+    # a row that determines its own value
+    found = residuals / np.maximum(rest(None), 1e-12)[:, None]
     if groups is not None:
         sizes = np.bincount(groups)
         members = np.split(np.argsort(groups, kind="stable"), np.cumsum(sizes)[:-1])
@@ -78,16 +79,20 @@ def left_out(residuals, rest, groups=None):
 # %% ../../nbs/07_regression/01_estimates.ipynb #413c3fda
 def of_inverse(inverse):
     "The `rest` of `left_out` for kernel regression, from `(K + lambda)^-1`."
-    return lambda rows: np.diag(inverse) if rows is None else inverse[rows[:, :, None], rows[:, None, :]]
+    return lambda rows: (
+        np.diag(inverse) if rows is None else inverse[rows[:, :, None], rows[:, None, :]]
+    )
 
 # %% ../../nbs/07_regression/01_estimates.ipynb #8f7560af
 def of_root(U):
     "The `rest` of `left_out` for `M = U U'` with `U` `(N, q)`; only its blocks are multiplied out."
+
     def rest(rows):
         if rows is None:
             return np.einsum("ij,ij->i", U, U)
         part = U[rows]
         return part @ part.transpose(0, 2, 1)
+
     return rest
 
 
@@ -240,7 +245,9 @@ class RidgeEstimate(CrossTuned):
 def gaussian(first, second, length=1.0):
     "Kernel matrix `exp(-|x - x'|^2 / (2 length^2))`."
     middle = np.median(second, axis=0)  # distances do not depend on the origin, their rounding does
-    square = euclidean_distances(first - middle, None if second is first else second - middle, squared=True)
+    square = euclidean_distances(
+        first - middle, None if second is first else second - middle, squared=True
+    )
     square *= -0.5 / length**2
     return np.exp(square, out=square)
 
@@ -264,7 +271,8 @@ class KernelFit(Storage):
 
     def __init__(self, X, y, groups, s, length, noise, *, linear=0.0, landmarks=None):
         self.length, self.linear, self.level = length, linear, np.average(y, axis=0, weights=s**2)
-        target = s[:, None] * np.c_[y - self.level, np.ones(len(y))]  # one: how a level comes through
+        # one: how a level comes through
+        target = s[:, None] * np.c_[y - self.level, np.ones(len(y))]
         solve = self._dense if landmarks is None else self._sparse
         self.centers = X if landmarks is None else X[landmarks]
         fitted, residuals, rest = solve(X, target, s, noise)
@@ -342,7 +350,9 @@ def search_length_and_noise(points, target, groups=None):
     unit = float(np.sqrt(np.median(square[square > 0]))) if square.any() else 1.0
     least, best = np.inf, (unit, 1.0, np.zeros_like(target), target)
     for length in LENGTHS * unit:
-        values, vectors = eigh(np.exp(square * (-0.5 / length**2)), driver="evd", check_finite=False)
+        values, vectors = eigh(
+            np.exp(square * (-0.5 / length**2)), driver="evd", check_finite=False
+        )
         projected, values = vectors.T @ target, np.maximum(values, 0)
         for noise in NOISES:
             weight = 1 / (values + noise)
@@ -378,7 +388,8 @@ class StretchedKernel(Smoother):
             near, idle = centered @ stretch, idle + 1
             length, noise, alpha, residuals = search_length_and_noise(near, target, groups)
             if best is None or clearly_smaller(residuals, best):
-                self.stretch, self.length, self.noise, best, idle = stretch, length, noise, residuals, 0
+                self.stretch, self.length, self.noise = stretch, length, noise
+                best, idle = residuals, 0
             if idle == 2 or turn == self.n_rounds:
                 return self
             stretch = stretch @ half_power(mean_outer_product(near, alpha, length))
@@ -432,7 +443,9 @@ class KernelRegression(CrossTuned):
         return StretchedKernel(self.n_rounds)
 
     stretch_ = property(lambda self: self.axes_.axes @ self.models_[0].stretch)
-    noise_variance_ = property(lambda self: np.mean([m.kernel.noise_variance for m in self.models_]))
+    noise_variance_ = property(
+        lambda self: np.mean([m.kernel.noise_variance for m in self.models_])
+    )
 
     def fit(self, X, y, groups=None, weights=None):
         self.axes_ = PrincipalAxes(X)  # distances are the same, and there are fewer columns

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import cholesky
 from scipy.optimize import minimize
 
-from .kernel import CrossTuned, gaussian, inverse_of_root, KernelFit, Smoother
+from .kernel import CrossTuned, KernelFit, Smoother, gaussian, inverse_of_root
 
 # %% ../../nbs/07_regression/02_lengths.ipynb #8247fe5e
 class LikelihoodOfLengths:

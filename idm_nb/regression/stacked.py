@@ -16,15 +16,26 @@ from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.checks import check_choice, check_features, check_fit, check_groups, check_new
-from ..core.checks import is_auto
+from idm_nb.core.checks import (
+    check_choice,
+    check_features,
+    check_fit,
+    check_groups,
+    check_new,
+    is_auto,
+)
 from ..core.files import Storage
 from ..core.rows import PrincipalAxes
 from ..core.work import chunks, one_thread, progress, takes_lazy
 from ..derivatives.derivative import LocalRegression
 from ..diffusion.neighbors import NeighborGraph, Search
-from .kernel import FeatureEstimate, fold_of_rows, gaussian, KernelRegression
-from .kernel import RidgeEstimate
+from idm_nb.regression.kernel import (
+    FeatureEstimate,
+    KernelRegression,
+    RidgeEstimate,
+    fold_of_rows,
+    gaussian,
+)
 from .lengths import LengthRegression
 
 # %% ../../nbs/07_regression/03_stacked.ipynb #2caba072
@@ -58,7 +69,8 @@ class LocalEstimate(FeatureEstimate):
     def predict(self, X):
         X, local = self.axes_(X), self.regression_
         width = min(4 * local.reach_ + 8, local.graph.n_neighbors)  # all that has a weight
-        near = local.graph.search.nearest(X, min(width + 8, len(local.features)))  # rounding mixes the last
+        # rounding mixes the last
+        near = local.graph.search.nearest(X, min(width + 8, len(local.features)))
         return local._fit_at(X, *(part[:, :width] for part in near), local.reach_)[0]
 
 # %% ../../nbs/07_regression/03_stacked.ipynb #467d6f44
@@ -118,8 +130,13 @@ class Trees(Storage):
         self.first = np.cumsum([0, *map(len, nodes)])[:-1]
         shift, nodes = np.repeat(self.first, [len(part) for part in nodes]), np.concatenate(nodes)
         leaf, own = nodes["is_leaf"].astype(bool), np.arange(len(nodes))
-        self.feature, self.threshold = nodes["feature_idx"].astype(int), nodes["num_threshold"].copy()
-        self.left, self.right = (np.where(leaf, own, nodes[side] + shift) for side in ("left", "right"))
+        self.feature, self.threshold = (
+            nodes["feature_idx"].astype(int),
+            nodes["num_threshold"].copy(),
+        )
+        self.left, self.right = (
+            np.where(leaf, own, nodes[side] + shift) for side in ("left", "right")
+        )
         self.value, self.depth = nodes["value"].copy(), int(nodes["depth"].max())
         self.base = float(model._baseline_prediction.ravel()[0])
 
@@ -376,4 +393,6 @@ def checked_candidates(candidates):
 def share_of_noise(kernel, residuals, weights):
     "`nu` of @eq-posterior; one, which trusts the estimate, if there is no kernel regression to ask."
     missed = np.average(np.sum(residuals**2, axis=1), weights=weights)
-    return 1.0 if kernel is None or missed == 0 else float(min(1.0, kernel.noise_variance_ / missed))
+    return (
+        1.0 if kernel is None or missed == 0 else float(min(1.0, kernel.noise_variance_ / missed))
+    )

@@ -110,7 +110,9 @@ class Verdict(Storage):
                 found.append(f"A line knows as much ({self.line:.4f}): the relation is linear.")
             else:
                 found.append(f"A line reaches {self.line:.4f}.")
-        found.append(f"The estimate rests mostly on {WORDS.get(self.best, self.best)} ({self.share:.0%}).")
+        found.append(
+            f"The estimate rests mostly on {WORDS.get(self.best, self.best)} ({self.share:.0%})."
+        )
         if self.grouped:
             found.append(
                 "Most rows have a near copy: if rows belong together, such as several measurements of "

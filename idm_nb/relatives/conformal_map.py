@@ -156,10 +156,20 @@ class ConformalMap(SpectralMap):
     array([ 0., -1., -1.])
     """
 
-    def __init__(self, n_components=10, *, n_effective=12.0, n_neighbors="auto",
-                 n_density_neighbors=16, dimension="auto", keep_self="auto", time=0.0,
-                 random_state=None):  # fmt: skip
-        self.n_components, self.n_effective, self.n_neighbors = n_components, n_effective, n_neighbors
+    def __init__(
+        self,
+        n_components=10,
+        *,
+        n_effective=12.0,
+        n_neighbors="auto",
+        n_density_neighbors=16,
+        dimension="auto",
+        keep_self="auto",
+        time=0.0,
+        random_state=None,
+    ):
+        self.n_components, self.n_effective = n_components, n_effective
+        self.n_neighbors = n_neighbors
         self.n_density_neighbors, self.dimension = n_density_neighbors, dimension
         self.keep_self, self.time, self.random_state = keep_self, time, random_state
 
@@ -192,7 +202,9 @@ class ConformalMap(SpectralMap):
         self.keep_self_ = self.keep_self
         if is_auto(self.keep_self):
             self.keep_self_ = looks_like_a_grid(self.graph_, d, nearest)
-        local = self.local_scales_ = LocalScales(self.graph_, d, nearest, self.epsilon_, self.keep_self_)
+        local = self.local_scales_ = LocalScales(
+            self.graph_, d, nearest, self.epsilon_, self.keep_self_
+        )
         self.sampling_density_ = local.density(X, self.graph_)
         metric = ConformalMetric(X, self.sampling_density_ ** (1 / d))
         options = dict(dimension=d, keep_self=self.keep_self_, random_state=self.random_state)

@@ -7,14 +7,26 @@ __all__ = ['DiffeomorphismMap']
 
 # %% ../../nbs/10_relatives/04_diffeomorphism.ipynb #d4425b1c
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, MultiOutputMixin
-from sklearn.base import RegressorMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.checks import check_choice, check_features, check_fit, check_new, check_number
-from ..core.checks import check_points, is_auto
+from idm_nb.core.checks import (
+    check_choice,
+    check_features,
+    check_fit,
+    check_new,
+    check_number,
+    check_points,
+    is_auto,
+)
 from ..core.files import Storage
-from ..core.rows import distinct_rows, TrainingRows
+from ..core.rows import TrainingRows, distinct_rows
 from ..derivatives.derivative import LocalRegression
 from ..diffusion.diffusion_map import DiffusionMap
 from ..diffusion.examples import linear_residual
@@ -87,11 +99,27 @@ def check_sides(model, X, y):
         k = min(int(max(64, 12 * model.n_effective)), len(X) - 1)
     return X, Y, min(n, len(X) - 1), check_number("n_neighbors", k, 2, integer=True)
 
+# %% ../../nbs/10_relatives/04_diffeomorphism.ipynb #3af3f06c
+def both_sides(model, X, Y, n, k):
+    "`DiffusionMap` of the image, and the source with the geometry and the bandwidth of the image."
+    test, graph = KernelSum(Y), NeighborGraph(X, k)
+    warn_if_apart(graph)
+    keep_self = test.keep_self if is_auto(model.keep_self) else bool(model.keep_self)
+    options = dict(keep_self=keep_self, random_state=model.random_state)
+    image = DiffusionMap(n, epsilon=test.at_neighbors(model.n_effective), n_neighbors=k, **options)
+    image.fit(Y)
+    options.update(dimension=image.dimension_used_, ridge=model.ridge)
+    return image, PulledBack(X, Y, graph, image.epsilon_, n + 1, **options)
+
 # %% ../../nbs/10_relatives/04_diffeomorphism.ipynb #81944064
 class DiffeomorphismMap(
-    ClassNamePrefixFeaturesOutMixin, MultiOutputMixin, RegressorMixin, TransformerMixin, Storage,
+    ClassNamePrefixFeaturesOutMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    TransformerMixin,
+    Storage,
     BaseEstimator,
-):  # fmt: skip
+):
     """A smooth invertible map between two data sets, as a matrix between eigenfunctions.
 
     Parameters
@@ -130,13 +158,49 @@ class DiffeomorphismMap(
     True
     """
 
-    def __init__(self, n_components=30, *, n_effective=10.0, n_neighbors="auto", keep_self="auto",
-                 ridge=1e-5, random_state=None):  # fmt: skip
-        self.n_components, self.n_effective, self.n_neighbors = n_components, n_effective, n_neighbors
+    def __init__(
+        self,
+        n_components=30,
+        *,
+        n_effective=10.0,
+        n_neighbors="auto",
+        keep_self="auto",
+        ridge=1e-5,
+        random_state=None,
+    ):
+        self.n_components, self.n_effective = n_components, n_effective
+        self.n_neighbors = n_neighbors
         self.keep_self, self.ridge, self.random_state = keep_self, ridge, random_state
 
+    epsilon_ = property(lambda self: self.image_map_.epsilon_)
     eigenfunctions_ = property(lambda self: self.source_.functions)
-    laplacian_eigenvalues_ = property(lambda self: self.source_.diffusion.spectrum.laplacian_eigenvalues)
+    laplacian_eigenvalues_ = property(
+        lambda self: self.source_.diffusion.spectrum.laplacian_eigenvalues
+    )
+
+    def fit(self, X, y):
+        """Learn the map.
+
+        Parameters
+        ----------
+        X : (N, m) array, points of the source
+        y : (N,) or (N, n) array, their images
+
+        Returns
+        -------
+        self
+        """
+        X, Y, n, k = check_sides(self, X, y)
+        self._one_feature, self._n_features_out = np.asarray(y).ndim == 1, n
+        self.image_map_, self.source_ = both_sides(self, X, Y, n, k)
+        here, there = self.eigenfunctions_, self.image_map_.eigenfunctions_
+        self.linear_map_ = np.linalg.lstsq(here, there, rcond=None)[0]
+        self.residual_ = linear_residual(here[:, 1:], there[:, 1:])
+        rates = self.image_map_.laplacian_eigenvalues_[1:]
+        self.weights_ = np.exp(FADE * rates / max(-rates.min(), 1e-300))
+        places = NeighborGraph(there[:, 1:] * self.weights_, k)
+        self.to_image_, self.to_source_ = FromCoordinates(places, Y), FromCoordinates(places, X)
+        return self
 
     def transform(self, X):
         "Coordinates `(q, n_components)` of source points: eigenfunctions of the image at `H(x)`."
@@ -153,37 +217,6 @@ class DiffeomorphismMap(
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # it maps manifolds; noise in many columns is none
         return tags
-
-    def fit(self, X, y):
-        """Learn the map.
-
-        Parameters
-        ----------
-        X : (N, m) array, points of the source
-        y : (N,) or (N, n) array, their images
-
-        Returns
-        -------
-        self
-        """
-        X, Y, n, k = check_sides(self, X, y)
-        self._one_feature, test, graph = np.asarray(y).ndim == 1, KernelSum(Y), NeighborGraph(X, k)
-        warn_if_apart(graph)
-        self.epsilon_ = test.at_neighbors(self.n_effective)
-        self.keep_self_ = test.keep_self if is_auto(self.keep_self) else bool(self.keep_self)
-        options = dict(keep_self=self.keep_self_, random_state=self.random_state)
-        image = DiffusionMap(n, epsilon=self.epsilon_, n_neighbors=k, **options).fit(Y)
-        options.update(dimension=image.dimension_used_, ridge=self.ridge)
-        self.image_map_ = image
-        self.source_ = PulledBack(X, Y, graph, self.epsilon_, n + 1, **options)
-        self.linear_map_ = np.linalg.lstsq(self.eigenfunctions_, image.eigenfunctions_, rcond=None)[0]
-        self.residual_ = linear_residual(self.eigenfunctions_[:, 1:], image.eigenfunctions_[:, 1:])
-        rates = image.laplacian_eigenvalues_[1:]
-        self.weights_ = np.exp(FADE * rates / max(-rates.min(), 1e-300))
-        places = NeighborGraph(image.eigenfunctions_[:, 1:] * self.weights_, k)
-        self.to_image_, self.to_source_ = FromCoordinates(places, Y), FromCoordinates(places, X)
-        self._n_features_out = n
-        return self
 
     def transform_image(self, y):
         "Coordinates `(q, n_components)` of image points `(q, n)`: the right side of the diagram."

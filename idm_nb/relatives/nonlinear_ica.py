@@ -13,14 +13,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.checks import check_choice, check_fit, check_new, check_number, is_auto
-from ..core.rows import fix_signs, TrainingRows
+from ..core.rows import TrainingRows, fix_signs
 from ..derivatives.derivative import LocalRegression
 from ..diffusion.diffusion_map import SpectralMap
 from ..diffusion.neighbors import NeighborGraph, pieces, warn_if_apart
 from ..diffusion.numerics import KernelSum
 from ..diffusion.operator import Diffusion
-from .hidden_lengths import check_covariances, CovarianceMetric, MetricEdges
-from .hidden_lengths import nearest_in_own_metric, REACH, stretch_factors
+from idm_nb.relatives.hidden_lengths import (
+    REACH,
+    CovarianceMetric,
+    MetricEdges,
+    check_covariances,
+    nearest_in_own_metric,
+    stretch_factors,
+)
 
 # %% ../../nbs/10_relatives/02_nonlinear_ica.ipynb #175c3629
 def undetermined_share(known, function):
@@ -41,7 +47,9 @@ def undetermined_share(known, function):
 # %% ../../nbs/10_relatives/02_nonlinear_ica.ipynb #1e4141e7
 def participation(functions):
     "Share of the points on which each function lives, `(M,)`: `(sum f^2)^2 / (N sum f^4)`."
-    square = ((functions - np.median(functions, axis=0)) / np.maximum(functions.std(axis=0), 1e-300)) ** 2
+    square = (
+        (functions - np.median(functions, axis=0)) / np.maximum(functions.std(axis=0), 1e-300)
+    ) ** 2
     return square.sum(axis=0) ** 2 / np.maximum((square**2).sum(axis=0) * len(square), 1e-300)
 
 # %% ../../nbs/10_relatives/02_nonlinear_ica.ipynb #31cb8f49
@@ -219,7 +227,10 @@ class HiddenVariables(SpectralMap):
         self.diffusion_ = Diffusion(metric, edges, self.epsilon_, min(wanted, N - 1) + 1, **options)
         found = choose_components(self.diffusion_.spectrum, n, self.alpha)
         self.selected_, self.rotation_, self.undetermined_shares_ = found
-        self.embedding_, self._n_features_out = self.eigenfunctions_[:, self.selected_] @ self.rotation_, n
+        self.embedding_, self._n_features_out = (
+            self.eigenfunctions_[:, self.selected_] @ self.rotation_,
+            n,
+        )
         return self
 
     def transform(self, X, covariances=None):
@@ -285,8 +296,18 @@ class NonlinearICA(HiddenVariables):
     True
     """
 
-    def __init__(self, n_components=2, *, rank=None, epsilon="auto", alpha=1.0, guard=True,
-                 keep_self="auto", n_eigenfunctions="auto", random_state=None):  # fmt: skip
+    def __init__(
+        self,
+        n_components=2,
+        *,
+        rank=None,
+        epsilon="auto",
+        alpha=1.0,
+        guard=True,
+        keep_self="auto",
+        n_eigenfunctions="auto",
+        random_state=None,
+    ):
         self.n_components, self.rank, self.epsilon, self.alpha = n_components, rank, epsilon, alpha
         self.guard, self.keep_self, self.n_eigenfunctions = guard, keep_self, n_eigenfunctions
         self.random_state = random_state

@@ -12,9 +12,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.checks import check_features, check_number
-from ..core.pictures import angle_of_pair, Colouring
+from ..core.pictures import Colouring, angle_of_pair
 from ..core.rows import PrincipalAxes
-from ..diffusion.neighbors import nearest, Search
+from ..diffusion.neighbors import Search, nearest
 from ..flow.closed import remainder
 from ..idm.estimator import clone_flow, flow_task
 

@@ -198,7 +198,7 @@ class LiveCanvas:
 
 # %% ../../nbs/11_study/03_explorer.ipynb #5aa85936
 def canvas_for(kind, picture, on_click, on_drag):
-    "A live canvas, or a plain one if `kind` is \"image\", or \"auto\" and ipympl is not installed."
+    'A live canvas, or a plain one if `kind` is "image", or "auto" and ipympl is not installed.'
     if kind != "image":
         try:
             return LiveCanvas(picture, on_click, on_drag)
@@ -233,8 +233,9 @@ class Controls:
         self.colour = w.Dropdown(options=colours, description="colour", **wide)
         self.solid = w.Checkbox(True, description="three dimensions", **wide)
         self.turn, self.tilt = slider("turn (°)", -40, -180, 180), slider("tilt (°)", 25, -90, 90)
-        self.tau = w.FloatSlider(tau, min=0.05, max=0.99, step=0.01, description="tau",
-                                 continuous_update=False, **wide)  # fmt: skip
+        self.tau = w.FloatSlider(
+            tau, min=0.05, max=0.99, step=0.01, description="tau", continuous_update=False, **wide
+        )
         self.status = w.HTML()
 
     def watch(self, on_view, on_tau):
@@ -416,7 +417,7 @@ def page_data(exploration, n_chosen, n_neighbors):
 
 # %% ../../nbs/11_study/03_explorer.ipynb #47e59f9a
 def page_file(name):
-    "Text of a file of the pages, such as \"explorer.js\"."
+    'Text of a file of the pages, such as "explorer.js".'
     return files("idm_nb.study").joinpath("pages", name).read_text(encoding="utf-8")
 
 # %% ../../nbs/11_study/03_explorer.ipynb #9a17a212

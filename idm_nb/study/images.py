@@ -76,7 +76,9 @@ class LearnedBasis:
         near = KernelSum(points)
         self.graph = NeighborGraph(points, reach_of_kernel(near, near.epsilon, len(points)))
         count = min(n_functions + 1, len(points))
-        self.diffusion = Diffusion(EuclideanMetric(points), self.graph, near.epsilon, count, random_state=0)
+        self.diffusion = Diffusion(
+            EuclideanMetric(points), self.graph, near.epsilon, count, random_state=0
+        )
 
     def __call__(self, X):
         "The functions `(q, n + 1)` at the rows `X` `(q, m)`, the constant one first."
@@ -117,8 +119,11 @@ def rotated_digits(digit=3, *, n_angles=18, max_angle=60.0, random_state=0):
     originals = data.images if digit is None else data.images[data.target == digit]
     rng = check_random_state(random_state)
     angle = rng.uniform(-max_angle, max_angle, (len(originals), n_angles))
-    turned = [rotate(image, a, reshape=False, order=1)
-              for image, angles in zip(originals, angle) for a in angles]  # fmt: skip
+    turned = [
+        rotate(image, a, reshape=False, order=1)
+        for image, angles in zip(originals, angle)
+        for a in angles
+    ]
     X = np.clip(np.array(turned).reshape(len(turned), -1) / 16, 0, 1)
     return X, angle.ravel(), np.repeat(np.arange(len(originals)), n_angles)
 
@@ -140,10 +145,17 @@ def turned_classes(digits=(3, 4, 7), n_angles=6, random_state=0):
     X, angle, groups = (list(part) for part in zip(*parts))
     shift = np.cumsum([0, *(g.max() + 1 for g in groups)])
     labels = np.repeat(digits, [len(g) for g in groups])
-    return np.vstack(X), np.concatenate(angle), np.concatenate([g + s for g, s in zip(groups, shift)]), labels
+    return (
+        np.vstack(X),
+        np.concatenate(angle),
+        np.concatenate([g + s for g, s in zip(groups, shift)]),
+        labels,
+    )
 
 # %% ../../nbs/06_images/01_images.ipynb #206337ca
-def turned_objects(n_objects=5, n_angles=200, *, max_angle=60.0, light=0.25, size=16, random_state=0):
+def turned_objects(
+    n_objects=5, n_angles=200, *, max_angle=60.0, light=0.25, size=16, random_state=0
+):
     """Pictures of several objects, each turned by many angles under changing light.
 
     Parameters
@@ -173,5 +185,7 @@ def turned_objects(n_objects=5, n_angles=200, *, max_angle=60.0, light=0.25, siz
     bright = rng.uniform(0.3, 1, (n_objects, 1, 12)) * np.exp(depth)  # near spots are brighter
     bright = bright * np.exp(rng.uniform(-light, light, (n_objects, n_angles, 1)))
     spot = lambda at: np.exp(-((np.linspace(-1.5, 1.5, size) - at[..., None]) ** 2) / (2 * 0.2**2))
-    X = np.einsum("oas,oasi,oasj->oaij", bright, spot(np.broadcast_to(y, across.shape)), spot(across))
+    X = np.einsum(
+        "oas,oasi,oasj->oaij", bright, spot(np.broadcast_to(y, across.shape)), spot(across)
+    )
     return X.reshape(-1, size * size), angle.ravel(), np.repeat(np.arange(n_objects), n_angles)

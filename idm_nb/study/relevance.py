@@ -13,8 +13,15 @@ from scipy.linalg import orth
 from sklearn.base import clone, is_regressor
 from sklearn.utils import check_random_state
 
-from ..core.checks import check_choice, check_features, check_groups, check_number
-from ..core.checks import check_points, check_seed, is_auto
+from idm_nb.core.checks import (
+    check_choice,
+    check_features,
+    check_groups,
+    check_number,
+    check_points,
+    check_seed,
+    is_auto,
+)
 from ..core.work import chunks, labels_of, one_thread, sums_by
 from ..regression.kernel import some_rows
 from ..regression.stacked import FeatureRegressor
@@ -63,7 +70,9 @@ def learned_functions(model, X, n_functions):
     functions = functions - functions.mean(axis=0)
     if automatic:
         values = prediction_of(model)(X)
-        functions = functions[:, : enough_functions(functions, values) if is_regressor(model) else 4]
+        functions = functions[
+            :, : enough_functions(functions, values) if is_regressor(model) else 4
+        ]
     if functions.shape[1] > len(functions) // 4:
         raise ValueError(
             f"X has {len(functions)} rows, too few to project on {functions.shape[1]} functions: "
@@ -157,7 +166,9 @@ class Exchange:
         varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
         for piece in chunks(len(varying), 8 * rows.size):
             columns = varying[piece]
-            change = predict(exchanged(X, columns, stand)).reshape(len(columns), *target.shape) - target
+            change = (
+                predict(exchanged(X, columns, stand)).reshape(len(columns), *target.shape) - target
+            )
             growth[:, columns] = (np.sum(change**2, axis=2) - missed).T
         label = labels_of(groups, len(rows))
         spread = 2 * len(rows) * max(target.var(axis=0).sum(), 1e-300)
@@ -182,7 +193,9 @@ def measured(model, X, y, kind, n_functions, groups, n_rows, regressor, rng):
     check_number("n_rows", n_rows, 8, integer=True)
     if y is not None:
         y = check_features(y, len(X))
-    options = dict(n_functions=n_functions, groups=check_groups(groups, len(X), LEAST_GROUPS), n_rows=n_rows)
+    options = dict(
+        n_functions=n_functions, groups=check_groups(groups, len(X), LEAST_GROUPS), n_rows=n_rows
+    )
     return MEASURES[kind](model, X, y, regressor=regressor, rng=rng, **options)
 
 
@@ -194,7 +207,8 @@ def step_down(values, draws, level):
     values : (m,) array; draws : (n, m) array, values under the null hypothesis
     """
     order, count = np.argsort(-values, kind="stable"), len(draws) + 1
-    largest = np.maximum.accumulate(draws[:, order[::-1]], axis=1)[:, ::-1]  # of it and what follows
+    # of it and what follows
+    largest = np.maximum.accumulate(draws[:, order[::-1]], axis=1)[:, ::-1]
     stepped = np.maximum.accumulate((1 + np.sum(largest >= values[order], axis=0)) / count)
     first = min(np.sum(stepped <= level), len(order) - 1)  # the first that does not pass
     place = int(np.ceil((1 - level) * count)) - 1
@@ -238,8 +252,18 @@ class Relevance:
         ]
 
 # %% ../../nbs/11_study/01_relevance.ipynb #46c8994d
-def feature_relevance(model, X, y=None, *, kind="local", n_functions="auto", groups=None, n_rows=500,
-                      regressor=None, random_state=0):  # fmt: skip
+def feature_relevance(
+    model,
+    X,
+    y=None,
+    *,
+    kind="local",
+    n_functions="auto",
+    groups=None,
+    n_rows=500,
+    regressor=None,
+    random_state=0,
+):
     """How much each column of the data has to do with what a model has learned.
 
     Parameters
@@ -286,8 +310,20 @@ def feature_relevance(model, X, y=None, *, kind="local", n_functions="auto", gro
         return measured(model, X, y, kind, n_functions, groups, n_rows, regressor, rng).values
 
 # %% ../../nbs/11_study/01_relevance.ipynb #c94ab4b3
-def relevance_baseline(model, X, y=None, *, kind="local", n_functions="auto", groups=None, n_rows=500,
-                       regressor=None, n_permutations=199, level=0.05, random_state=0):  # fmt: skip
+def relevance_baseline(
+    model,
+    X,
+    y=None,
+    *,
+    kind="local",
+    n_functions="auto",
+    groups=None,
+    n_rows=500,
+    regressor=None,
+    n_permutations=199,
+    level=0.05,
+    random_state=0,
+):
     """`feature_relevance` with a threshold: which columns are above chance?
 
     Parameters
