@@ -295,3 +295,15 @@ def test_editors_complete_the_methods_of_a_model():
     script = jedi.Script(SCRIPT, path=ROOT / "example.py")
     names = {found.name for found in script.complete(line=SCRIPT.count("\n"), column=len("model."))}
     assert {"fit", "transform", "predict", "kneighbors", "assign", "score"} <= names
+
+
+def test_numbers_of_files_are_those_of_the_site():
+    book = yaml.safe_load((ROOT / "_quarto.yml").read_text())["book"]
+    listed = [
+        name for entry in book["chapters"] if isinstance(entry, dict) for name in entry["chapters"]
+    ]
+    numbered = [name for name in listed if "- unnumbered: true" not in sources(NBS / name)[0]]
+    for number, name in enumerate(numbered, 1):  # as Quarto counts
+        assert re.fullmatch(rf"\d\d_\w+/{number:02d}_\w+\.ipynb", name), (
+            f"{name}: run tools/renumber.py"
+        )

@@ -40,7 +40,10 @@ def write_chapters():
         if folder := re.match(r"        - (\d\d_\w+)/", line):
             if not inside:
                 out.pop()
-                out += [f"        - {folder[1]}/{p.name}" for p in sorted((NBS / folder[1]).glob("*.ipynb"))]
+                out += [
+                    f"        - {folder[1]}/{p.name}"
+                    for p in sorted((NBS / folder[1]).glob("*.ipynb"))
+                ]
             inside = True
         else:
             inside = False
@@ -52,14 +55,26 @@ def main():
     for path, name in names.items():  # in two steps, for two may exchange their names
         subprocess.run(["git", "mv", path, path.with_name(f"moving_{name}")], check=True)
     for path, name in names.items():
-        subprocess.run(["git", "mv", path.with_name(f"moving_{name}"), path.with_name(name)], check=True)
-    known = {f"{path.parent.name}/{path.name}": f"{path.parent.name}/{name}" for path, name in names.items()}
-    pages = [*NBS.glob("*/*.ipynb"), *NBS.glob("*.qmd"), *ROOT.glob("t[eo]*/*.py"), *ROOT.glob("*.md")]
+        subprocess.run(
+            ["git", "mv", path.with_name(f"moving_{name}"), path.with_name(name)], check=True
+        )
+    known = {
+        f"{path.parent.name}/{path.name}": f"{path.parent.name}/{name}"
+        for path, name in names.items()
+    }
+    pages = [
+        *NBS.glob("*/*.ipynb"),
+        *NBS.glob("*.qmd"),
+        *ROOT.glob("t[eo]*/*.py"),
+        *ROOT.glob("*.md"),
+    ]
     for page in pages:
         before = page.read_text(encoding="utf-8")
         text = re.sub(r"\d\d_\w+/\d\d\w?_\w+\.ipynb", lambda m: known.get(m[0], m[0]), before)
         if page.parent.parent == NBS:  # links within a folder
-            own = lambda m, part=page.parent.name: known.get(f"{part}/{m[1]}", f"{part}/{m[1]}").partition("/")[2]
+            own = lambda m, part=page.parent.name: known.get(
+                f"{part}/{m[1]}", f"{part}/{m[1]}"
+            ).partition("/")[2]
             text = re.sub(r"(?<=\]\()(\d\d\w?_\w+\.ipynb)", own, text)
         if text != before:
             page.write_text(text, encoding="utf-8")
