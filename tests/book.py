@@ -1,8 +1,15 @@
-"""The notebooks, as the tests of the repository read them."""
+"""The notebooks, as the tests of the repository read them, and where tests can run."""
 
 import ast
 import json
+import sys
 from pathlib import Path
+
+import pytest
+
+linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="uses devices, pipes or signals of Linux"
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from book import linux
 
 from idm_nb.app import read_table
 from idm_nb.app.command_line import main
@@ -158,7 +159,6 @@ REFUSED = {
     "binary": (text_file("\x00\x01,2\n\x03,4"), [], "t.csv"),
     "folder": (lambda: ".", [], "is a folder"),
     "nothing there": (lambda: "none.csv", [], "there is no file none.csv"),
-    "a pipe": (lambda: (os.mkfifo("p.csv"), "p.csv")[1], [], "is not a regular file"),
     **{
         f"{k} rows": (numbers(k), ["--holdout", "0"], f"leaves {k} rows to fit: at least 16")
         for k in (1, 2, 4, 8, 15)
@@ -169,6 +169,11 @@ REFUSED = {
         "leaves 2 rows to fit: at least 16",
     ),
 }
+
+
+if sys.platform == "linux":
+    pipe = lambda: (os.mkfifo("p.csv"), "p.csv")[1]
+    REFUSED["a pipe"] = (pipe, [], "is not a regular file")
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -229,6 +234,7 @@ PLACES = {
 }
 
 
+@linux
 @pytest.mark.parametrize("name", PLACES)
 def test_places_that_cannot_be_written_are_known_before_the_work(
     name, here, capsys, model, monkeypatch
@@ -257,6 +263,7 @@ TARGETS = {
 }
 
 
+@linux
 @pytest.mark.parametrize("name", TARGETS)
 def test_files_that_cannot_be_written(name, here, capsys, model):
     (here / "folder.csv").mkdir()
@@ -272,6 +279,7 @@ def test_files_that_cannot_be_written(name, here, capsys, model):
     )
 
 
+@linux
 def test_links_and_long_names(here, model):
     data, file = model
     (here / "link.csv").symlink_to("real.csv")
@@ -309,6 +317,7 @@ def no_reader():
     return os.fdopen(ends[1], "w")
 
 
+@linux
 @pytest.mark.parametrize(
     "output, code", [(lambda: open("/dev/full", "w"), 2), (no_reader, 1)], ids=["full", "closed"]
 )
@@ -318,6 +327,7 @@ def test_output_that_nobody_can_read(output, code, here, monkeypatch, capsys):
     assert {p.name for p in (here / "out").iterdir()} == set(FILES)
 
 
+@linux
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_is_stopped(number, here):
     write_csv("d.csv", {f"x{k}": np.random.default_rng(k).normal(size=2000) for k in range(8)})

@@ -11,6 +11,7 @@ import zipfile
 import numpy as np
 import pytest
 from attacks import ESTIMATORS, X, Y
+from book import linux
 
 import idm_nb.core.files
 from idm_nb.app.results import FILES, check_folder, write_folder
@@ -225,6 +226,7 @@ def test_a_file_that_is_interrupted_leaves_the_old_one(stage, error, tmp_path, m
     assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["t.csv"]
 
 
+@linux
 def test_only_regular_files_are_replaced(tmp_path):
     folder, pipe, link = tmp_path / "folder", tmp_path / "pipe", tmp_path / "link"
     folder.mkdir()
@@ -251,6 +253,7 @@ def whole_or_none(folder, names):
     return set(found) == set(names) and len(set(found.values())) == 1
 
 
+@linux
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("old", [False, True], ids=["new folder", "old folder"])
 def test_signals_at_every_stage_of_writing(number, old, tmp_path):

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from book import linux
 from sklearn.linear_model import LinearRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -75,6 +76,7 @@ in_parts(total, "X.npy", sys.argv[1], rows=100)
 """
 
 
+@linux
 @pytest.mark.parametrize("target", ["sums.npy", "sums.csv"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_that_was_ended_goes_on(tmp_path, target, number):

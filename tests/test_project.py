@@ -279,22 +279,13 @@ def test_notebooks_hold_no_paths_of_a_machine():
         )
 
 
-SCRIPT = """
-from idm_nb import IteratedDiffusionMap
-from idm_nb.datasets import feature_example
-
-X, y, _ = feature_example("annulus radius", 300, random_state=0)
-model = IteratedDiffusionMap(random_state=0).fit(X, y)
-model.transform(X), model.predict(X), model.kneighbors(X), model.assign(X), model.score(X, y)
-model.
-"""
-
-
-def test_editors_complete_the_methods_of_a_model():
+@pytest.mark.parametrize("made", ["model", "IteratedDiffusionMap().fit(X, y)"])
+def test_editors_complete_the_methods_of_a_model(made):
     jedi = pytest.importorskip("jedi")
-    script = jedi.Script(SCRIPT, path=ROOT / "example.py")
-    names = {found.name for found in script.complete(line=SCRIPT.count("\n"), column=len("model."))}
-    assert {"fit", "transform", "predict", "kneighbors", "assign", "score"} <= names
+    text = (ROOT / "tests" / "typed_example.py").read_text() + made + "."
+    found = jedi.Script(text, path=ROOT / "tests" / "typed_example.py").complete()
+    methods = {"fit", "transform", "predict", "kneighbors", "assign", "score"}
+    assert methods <= {completion.name for completion in found}
 
 
 def test_numbers_of_files_are_those_of_the_site():
