@@ -267,7 +267,7 @@ class KernelFit(Storage):
     """
 
     ridge = 1e-8  # on the kernel of the landmarks, for rounding
-    not_saved = ("residuals",)
+    _not_saved = ("residuals",)
 
     def __init__(self, X, y, groups, s, length, noise, *, linear=0.0, landmarks=None):
         self.length, self.linear, self.level = length, linear, np.average(y, axis=0, weights=s**2)
