@@ -1,8 +1,10 @@
 """Every public name says what it takes, what it gives, and shows it."""
 
+import doctest
 import importlib
 import inspect
 import re
+import warnings
 
 import pytest
 from book import MODULES, module_name
@@ -68,3 +70,10 @@ def test_docstring(module, name):
             f"{name} does not say what it returns"
         )
     assert ">>> " in text or name in NO_EXAMPLE, f"{name} shows no example"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_docstring_examples(path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        assert doctest.testmod(importlib.import_module(module_name(path))).failed == 0

@@ -2,7 +2,6 @@
 
 import ast
 import configparser
-import doctest
 import importlib
 import json
 import os
@@ -10,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import warnings
 from graphlib import TopologicalSorter
 
 import pytest
@@ -262,13 +260,6 @@ def test_import_is_light():
     code = f"import sys; from idm_nb import IteratedDiffusionMap; print([m for m in {heavy} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize("path", MODULES, ids=module_name)
-def test_docstring_examples(path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", FutureWarning)
-        assert doctest.testmod(importlib.import_module(module_name(path))).failed == 0
 
 
 def test_notebooks_hold_no_paths_of_a_machine():

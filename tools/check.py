@@ -5,7 +5,8 @@ Usage: python tools/check.py NOTEBOOK ...
 
 1. Export all notebooks, clean and format the given ones.
 2. Run the given ones and write their outputs (slow cells keep theirs).
-3. Run the other notebooks and the tests that use what changed: functions and methods whose code differs from the last commit.
+3. Run the other notebooks and the tests that use what changed: functions and methods whose code differs from the last commit. Case studies,
+   experiments, and tests named after a module of another part are left out unless `--all` is given.
 
 It is a first look. The whole tests (`python -m pytest`) decide.
 """
@@ -87,7 +88,9 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("notebooks", nargs="+", type=Path)
-    given = [path.resolve() for path in parser.parse_args().notebooks]
+    parser.add_argument("--all", action="store_true", help="case studies and experiments, too")
+    options = parser.parse_args()
+    given = [path.resolve() for path in options.notebooks]
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     command("ruff", "format", *given)
     command("ruff", "check", *given)
@@ -95,25 +98,35 @@ def main():
     command(sys.executable, "tools/refresh.py", *given)
     for path in given:
         command("nbdev_clean", "--fname", path)
-    modules = (ROOT / "idm_nb").glob("*/*.py")
-    changed = {name for path in modules if path.stem[0] != "_" for name in changed_names(path)}
+    modules = [path for path in (ROOT / "idm_nb").glob("*/*.py") if path.stem[0] != "_"]
+    changes = {path: changed_names(path) for path in modules}
+    changed = set().union(*changes.values())
     print("changed:", ", ".join(sorted(changed)) or "no code of the package")
     touched = lambda text: any(uses(text, name) for name in changed)
-    notebooks = [
-        p
-        for p in sorted((ROOT / "nbs").glob("*/*.ipynb"))
-        if p not in given and touched(fast_code(p))
-    ]
+    others = [path for path in sorted((ROOT / "nbs").glob("*/*.ipynb")) if path not in given]
+    read = [path for path in others if options.all or path.parent.name < "13"]
+    notebooks = [path for path in read if touched(fast_code(path))]
     nodes = [f"tests/test_notebooks.py::test_notebook[{p.parent.name}/{p.stem}]" for p in notebooks]
+    parts = {path.parent.name for path, names in changes.items() if names}
+    away = {f"test_{path.stem}.py" for path in modules if path.parent.name not in parts}
     tests = [
-        p
-        for p in sorted((ROOT / "tests").glob("test_*.py"))
-        if touched(p.read_text(encoding="utf-8"))
+        path
+        for path in sorted((ROOT / "tests").glob("test_*.py"))
+        if touched(path.read_text(encoding="utf-8"))
     ]
-    files = {*(p.relative_to(ROOT).as_posix() for p in tests), "tests/test_project.py"} - {
-        "tests/test_notebooks.py"
+    files = {
+        path.relative_to(ROOT).as_posix() for path in tests if options.all or path.name not in away
     }
-    command(sys.executable, "-m", "pytest", "-q", *sorted(files), *nodes)
+    files = sorted(
+        {*files, "tests/test_project.py"} - {"tests/test_notebooks.py", "tests/test_docstrings.py"}
+    )
+    dotted = (
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path, names in changes.items()
+        if names
+    )
+    nodes += [f"tests/test_docstrings.py::test_docstring_examples[{name}]" for name in dotted]
+    command(sys.executable, "-m", "pytest", "-q", *files, *nodes)
 
 
 if __name__ == "__main__":
