@@ -10,6 +10,7 @@ output that did not change is left alone, so that a run without a change of the 
 
 import argparse
 import os
+import signal
 import sys
 import time
 from datetime import date
@@ -75,6 +76,9 @@ def main():
     parser.add_argument("--slow", action="store_true", help="also run the cells marked slow")
     args = parser.parse_args()
     os.environ.setdefault("IN_TEST", "1")
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # also when a shell starts this in the background
     for path in args.notebooks or sorted((ROOT / "nbs").glob("*/*.ipynb")):
         start = time.perf_counter()
         changed = refresh(path.resolve(), args.slow)
