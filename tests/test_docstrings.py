@@ -22,7 +22,6 @@ NO_EXAMPLE = {
     "Metric",
     "Relevance",
     "Sphere",
-    "StoppingRule",
     "Storage",
     "TableModel",
     "Verdict",

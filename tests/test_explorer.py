@@ -147,7 +147,7 @@ def test_a_flow_that_fails_says_why(explorer, model, monkeypatch):
 
 
 def test_with_diffusion_maps(widgets):
-    flow = DiffusionFlow("derivative", n_components=16)
+    flow = DiffusionFlow(n_components=16)
     stepwise = IteratedDiffusionMap(2, regressor="kernel", flow=flow, random_state=0).fit(X, Y)
     again = flow_with(stepwise, (0.95,))
     for known, found in zip(stepwise.flow_.embeddings(), again.embeddings(), strict=True):

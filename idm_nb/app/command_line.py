@@ -34,7 +34,6 @@ from ..core.checks import check_number
 from ..core.files import load, write_whole
 from ..core.work import announce, on_stop, one_thread
 from ..diffusion.examples import FEATURE_EXAMPLES, feature_example
-from ..flow.diffusion import DiffusionFlow
 from ..idm.estimator import IteratedDiffusionMap
 from ..regression.stacked import KINDS
 from ..study.images import turned_classes
@@ -96,16 +95,13 @@ def load_inputs(options):
     return Inputs(table, source, data, features, group, label)
 
 # %% ../../nbs/12_application/38_command_line.ipynb #21adfa17
-FLOWS = {"closed": lambda: None, "diffusion": DiffusionFlow}
-
-
 def build_model(options):
     "The unfitted `IteratedDiffusionMap` of the parsed arguments."
     return IteratedDiffusionMap(
         options.iterations,
         tau=options.tau,
         regressor=options.regressor,
-        flow=FLOWS[options.flow](),
+        flow=options.flow,
         odds=options.odds,
         landmarks=options.landmarks,
         random_state=options.seed,
@@ -325,9 +321,9 @@ def add_fit_options(parser):
     )
     add(
         "--flow",
-        choices=FLOWS,
+        choices=("closed", "diffusion"),
         default="closed",
-        help="all steps at once (closed, default), or a diffusion map in each, as in the paper",
+        help="all steps at once (closed, default), or a diffusion map in each",
     )
     add(
         "--landmarks",

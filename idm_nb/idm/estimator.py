@@ -6,6 +6,8 @@
 __all__ = ['IteratedDiffusionMap']
 
 # %% ../../nbs/09_estimator/24_estimator.ipynb #1e702f47
+import warnings
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
@@ -34,7 +36,8 @@ from ..core.files import Storage
 from ..core.rows import PrincipalAxes, TrainingRows, distinct_rows, landmark_rows
 from ..core.work import announce, one_thread, sums_by, takes_lazy
 from ..diffusion.neighbors import Search, nearest, nearest_others
-from ..flow.closed import BelowTheError, ClosedFlow, Flow, FlowTask
+from ..flow.closed import ClosedFlow, Flow, FlowTask, flow_taus, local_geometry, remainder
+from ..flow.diffusion import DiffusionFlow
 from ..regression.kernel import rms
 from ..regression.stacked import KINDS, ErrorModel, FeatureRegressor
 from ..regression.verdict import Verdict, look_grouped
@@ -87,10 +90,11 @@ def checked_parameters(model, n_rows):
     check_number("odds", model.odds, 1, endless=True)
     if not is_auto(model.n_neighbors):
         check_number("n_neighbors", model.n_neighbors, 2, n_rows - 1, integer=True)
-    if model.flow is not None and not isinstance(model.flow, Flow):
-        raise ValueError(
-            f"flow must be a Flow, such as DiffusionFlow(), or None, got {model.flow!r}"
-        )
+    check_number("stop", model.stop, 0, open_low=True)
+    if model.flow is None:
+        warnings.warn('flow=None is now flow="closed"', FutureWarning, stacklevel=3)
+    elif not isinstance(model.flow, Flow):
+        check_choice("flow", model.flow, tuple(FLOWS))
     automatic = isinstance(model.n_iterations, str)
     if automatic:
         check_choice("n_iterations", model.n_iterations, ("auto",))
@@ -123,23 +127,36 @@ def placed_values(estimate, placed_by):
     return estimate.held_out_ + shares[placed_by] * estimate.residuals_
 
 
+FLOWS = {"closed": ClosedFlow, "diffusion": DiffusionFlow}
+
+
 def flow_task(model, taus, n_steps, seed):
-    "What the flow of a model is given, whose estimate, axes, branches and code are known."
-    rows, estimate = model.training_, model.estimate_
+    "What the flow of a model receives; its unit, estimate, axes, branches and code are known."
+    points, estimate = model.axes_(model.training_.X), model.estimate_
     values = placed_values(estimate, model.placed_by)
+    if n_steps is None:
+        size, error = np.sqrt(points.var(axis=0).sum()), model.unit_ * rms(estimate.residuals_)
+        steps = flow_taus(taus, size, error, stop=model.stop)
+    else:
+        steps = [taus[min(k, len(taus) - 1)] for k in range(n_steps)]
     return FlowTask(
-        points=model.axes_(rows.X),
-        features=rows.features,
-        values=values,
-        held_out=estimate.held_out_,
-        code=model.code_(model.branches_.membership, values),
-        groups=rows.groups,
-        tau=taus,
-        n_steps=n_steps,
-        rule=BelowTheError(),
-        error=rms(estimate.residuals_),
+        points=points,
+        feature=model.flow_feature(values, model.branches_.membership),
+        taus=steps,
         random_state=seed,
         verbose=model.verbose,
+    )
+
+
+def flow_diagnostics(flow, taus, share):
+    "What each step did; `share` is the fibre share of the data."
+    left = np.array([remainder(taus, k) for k in range(len(taus) + 1)])
+    return dict(
+        iteration=np.arange(len(taus) + 1),
+        tau=np.array(taus),
+        remainder=left,
+        fibre_share=left * share / (left * share + 1 - share + 1e-300),
+        **flow.diagnostics,
     )
 
 
@@ -160,19 +177,17 @@ def fit_steps(model, X, features, groups, taus, n_steps):
     announce(model.verbose, "branches of the level sets")
     model.branches_ = Branches(points, estimate.held_out_, **options)
     model.code_ = BranchCode(model.branches_)
-    flow = ClosedFlow() if model.flow is None else clone_flow(model.flow)
-    model.flow_ = flow.run(flow_task(model, taus, n_steps, seed))
+    flow = clone(model.flow) if isinstance(model.flow, Flow) else FLOWS[model.flow or "closed"]()
+    found, share = local_geometry(model.axes_(rows.X), model.estimate_.held_out_)
+    model.unit_ = found if is_auto(flow.unit) else check_number("unit", flow.unit, 0, open_low=True)
+    task = flow_task(model, taus, n_steps, seed)
+    model.flow_, model.diagnostics_ = flow.run(task), flow_diagnostics(flow, task.taus, share)
     announce(model.verbose, "standard errors")
     places = model.flow_.embeddings()[-1]
     model.errors_ = ErrorModel(
         rows.X, rows.features, estimate.residuals_, places, random_state=seed
     )
     model.search_ = Search(places)
-
-# %% ../../nbs/09_estimator/24_estimator.ipynb #51a36885
-def clone_flow(flow):
-    "A flow with the parameters of another, not yet run."
-    return type(flow)(**flow.parameters())
 
 # %% ../../nbs/09_estimator/24_estimator.ipynb #06e0b8c4
 class FeatureMap(
@@ -216,7 +231,7 @@ class FeatureMap(
         self.n_iterations_ = len(self.flow_.embeddings())
         places = [self.axes_(self.training_.X), *self.flow_.embeddings()]
         merged = np.array([self.branches_.merged(at) for at in places])
-        self.diagnostics_ = {**self.flow_.diagnostics, "merged": merged}
+        self.diagnostics_ |= dict(merged=merged)
         self._n_features_out = self.search_.points.shape[1]
         self.verdict_.warn()
         return self
@@ -243,9 +258,13 @@ class FeatureMap(
         branch = self.branches_.assign(self.axes_(X), values)
         return X, values, self.training_.rows.recall(X, branch, self.branches_.membership)
 
+    def flow_feature(self, values, branch):
+        "The feature `(q, n)` in the unit of the data, with the code of its branch."
+        return self.unit_ * np.hstack([values, self.code_(branch, values)])
+
     def _moved(self, X, values, branch):
         "Coordinates after every step of rows whose estimates and branches are known."
-        moved = self.flow_.move(self.axes_(X), values, self.code_(branch, values))
+        moved = self.flow_.move(self.axes_(X), self.flow_feature(values, branch))
         known = self.flow_.embeddings()
         return [X, *(self.training_.rows.recall(X, a, b) for a, b in zip(moved, known))]
 
@@ -260,14 +279,15 @@ class IteratedDiffusionMap(FeatureMap):
     Parameters
     ----------
     n_iterations : int or "auto", default "auto"
-        Steps of the flow; "auto" stops when the rest is below the error, see `BelowTheError`.
+        Steps of the flow; "auto" stops when what is left of the data is below `stop` errors.
     tau : float in (0, 1) or sequence (the last one is repeated), default 0.95
         Share of the feature in the metric of a step. Only the product of `1 - tau` matters.
     regressor : "auto", "ridge", "kernel", "local", "lengths", "boosting", a scikit-learn regressor or
         a `FeatureRegressor`, default "auto", the estimate of the feature
-    flow : Flow, default None
-        None takes all steps at once (`ClosedFlow`); `DiffusionFlow()` embeds every step by a
-        diffusion map, as the paper does.
+    flow : "closed", "diffusion" or a Flow, default "closed"
+        "closed" takes all steps at once (`ClosedFlow`); "diffusion" embeds every step by a
+        diffusion map (`DiffusionFlow`), which is slower and less exact.
+    stop : float, default 0.5, share of the error of the feature at which the flow stops
     odds : float, default 20, evidence that a branch must bring, see `level_sets`
     placed_by : "posterior", "held-out" or "known", default "posterior"
         Training rows are placed by their known feature, weighted against its noise; or as if they
@@ -288,7 +308,7 @@ class IteratedDiffusionMap(FeatureMap):
     embeddings_ : list of arrays, the data and the coordinates after each of `n_iterations_` steps
     estimate_ : FeatureRegressor, estimate of the feature; its `weights_` name what it consists of
     branches_ : Branches of the level sets; branch_ : (N,) int array, the branch of each row
-    flow_ : Flow; diagnostics_ : dict of arrays, what each step did, and `merged`: the share of the
+    flow_ : Flow; unit_ : float, factor from the feature to the unit of the data; diagnostics_ : dict of arrays, what each step did, and `merged`: the share of the
         nearest rows on another branch, in the data and after each step, see `Branches.merged`
     residuals_ : (N, n) array, features less their held-out values; errors_ : ErrorModel
     verdict_ : Verdict, how far to trust the map, in numbers and words
@@ -313,7 +333,8 @@ class IteratedDiffusionMap(FeatureMap):
         *,
         tau=0.95,
         regressor="auto",
-        flow=None,
+        flow="closed",
+        stop=0.5,
         odds=20.0,
         placed_by="posterior",
         n_neighbors="auto",
@@ -323,7 +344,7 @@ class IteratedDiffusionMap(FeatureMap):
         verbose=False,
     ):
         self.n_iterations, self.tau, self.regressor, self.flow = n_iterations, tau, regressor, flow
-        self.odds, self.placed_by, self.n_neighbors = odds, placed_by, n_neighbors
+        self.stop, self.odds, self.placed_by, self.n_neighbors = stop, odds, placed_by, n_neighbors
         self.n_components, self.landmarks, self.verbose = n_components, landmarks, verbose
         self.random_state = random_state
 

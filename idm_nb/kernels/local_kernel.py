@@ -211,6 +211,7 @@ def local_generator(
     *,
     drift=None,
     epsilon,
+    bandwidth=None,
     density=None,
     profile=gaussian_profile,
     normalize="before",
@@ -227,6 +228,9 @@ def local_generator(
     inverse_covariance : (N, m, m) or (m, m) array, symmetric, positive on the tangent spaces
     drift : (N, m) or (m,) array, default None: no drift
     epsilon : float, bandwidth; it is the time of a step, so steps have the covariance `epsilon * C`
+    bandwidth : (N,) array, positive, default None: one everywhere
+        Function `rho` of a variable bandwidth: the step at a point takes the time `epsilon * rho^2`.
+        The limit does not depend on it. A larger value suits points with few neighbours.
     density : None, "estimated" or (N,) array, default None
         Sampling density with respect to the volume of the manifold, up to a factor. None is for
         evenly distributed points; "estimated" takes the row sums of an isotropic kernel.
@@ -248,7 +252,8 @@ def local_generator(
     Raises
     ------
     ValueError
-        If an array has the wrong shape, or if the drift leaves the data within one step.
+        If an array has the wrong shape, if `bandwidth` or `density` is not positive, or if the drift
+        leaves the data within one step.
 
     References
     ----------
@@ -266,8 +271,11 @@ def local_generator(
     epsilon = check_number("epsilon", epsilon, 0, open_low=True)
     check_choice("normalize", normalize, ("before", "after"))
     inverse, drift, density = _check_generator_input(X, inverse_covariance, drift, density)
-    factors = square_root(inverse)
-    start = X if drift is None else X + epsilon * drift
+    time = epsilon * (np.ones(len(X)) if bandwidth is None else np.asarray(bandwidth, float) ** 2)
+    if time.shape != (len(X),) or not np.all((time > 0) & np.isfinite(time)):
+        raise ValueError(f"bandwidth must be {len(X)} positive numbers, one a point")
+    factors = square_root(inverse) * np.sqrt(epsilon / time)[:, None, None]
+    start = X if drift is None else X + time[:, None] * drift
     graph = _generator_graph(X, start, factors, epsilon, n_neighbors)
     kernel = _one_sided_kernel(X, start, factors, graph, epsilon, profile)
     weighted = kernel @ sp.diags_array(1 / density)
@@ -277,8 +285,8 @@ def local_generator(
         adjoint = sp.diags_array(density) @ chain.T @ sp.diags_array(1 / density)
     else:
         adjoint = sp.diags_array(1 / total) @ kernel.T @ sp.diags_array(1 / density)
-    identity = sp.eye_array(len(X))
-    return ((chain - identity) / epsilon).tocsr(), ((adjoint - identity) / epsilon).tocsr()
+    identity, rate = sp.eye_array(len(X)), sp.diags_array(1 / time)
+    return (rate @ (chain - identity)).tocsr(), ((adjoint - identity) @ rate).tocsr()
 
 # %% ../../nbs/02_local_kernels/08_local_kernels.ipynb #024db1c6
 def _generator_graph(X, start, factors, epsilon, n_neighbors):

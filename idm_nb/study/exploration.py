@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/11_study/32_exploration.ipynb #d098149b
 import numpy as np
 from scipy.linalg import orthogonal_procrustes
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,7 +17,7 @@ from ..core.pictures import Colouring, angle_of_pair
 from ..core.rows import PrincipalAxes
 from ..diffusion.neighbors import Search, nearest
 from ..flow.closed import remainder
-from ..idm.estimator import clone_flow, flow_task
+from ..idm.estimator import flow_task
 
 # %% ../../nbs/11_study/32_exploration.ipynb #62f5fc1c
 def aligned_views(clouds):
@@ -201,4 +202,4 @@ def flow_with(model, taus):
     "The flow of a fitted model, run again with other `taus`."
     n_steps = None if model.n_iterations == "auto" else model.n_iterations
     seed = check_random_state(model.random_state).randint(2**31 - 1)
-    return clone_flow(model.flow_).run(flow_task(model, list(taus), n_steps, seed))
+    return clone(model.flow_).run(flow_task(model, list(taus), n_steps, seed))
