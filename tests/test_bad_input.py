@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from idm_nb import DiffusionFlow, DiffusionMap, IteratedDiffusionMap, NonlinearICA, load
+from idm_nb import (
+    DiffusionFlow,
+    DiffusionMap,
+    FeatureRegressor,
+    IteratedDiffusionMap,
+    NonlinearICA,
+    load,
+)
 from idm_nb.datasets import feature_example
 from idm_nb.derivatives import (
     dimension_curves,
@@ -47,7 +54,20 @@ def test_column_names_appear_in_the_message():
 
 def test_non_finite_feature():
     with pytest.raises(ValueError, match="y contains NaN at row 17"):
-        IteratedDiffusionMap().fit(X, spoiled(Y, np.nan))
+        FeatureRegressor().fit(X, spoiled(Y, np.nan))
+    with pytest.raises(ValueError, match="y contains inf at row 17"):
+        IteratedDiffusionMap().fit(X, spoiled(Y, np.inf))
+    with pytest.raises(ValueError, match="y is NaN in every row"):
+        IteratedDiffusionMap().fit(X, np.full(300, np.nan))
+
+
+def test_rows_without_a_feature_are_placed_as_new_ones():
+    part = np.arange(300) % 3 == 0
+    model = IteratedDiffusionMap(random_state=0).fit(X, np.where(part, np.nan, Y))
+    assert np.isnan(model.residuals_[part]).all() and np.isfinite(model.residuals_[~part]).all()
+    assert np.array_equal(model.transform(X), model.embedding_)
+    near = model.kneighbors(X[part], 10)[1]
+    assert np.abs(Y[near] - Y[part, None]).max() < 0.5 * np.ptp(Y)
 
 
 def test_fewer_points_than_neighbours():

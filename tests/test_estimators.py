@@ -118,7 +118,7 @@ def test_duplicated_rows_in_different_groups_extend_exactly():
     rows = np.r_[np.arange(300), np.arange(60), np.arange(60)]
     groups = np.r_[np.arange(300) // 10, np.full(60, 1000), 2000 + np.arange(60)]
     values = y[rows] + 0.01 * np.random.default_rng(0).normal(size=(420, 1))
-    model = IteratedDiffusionMap(random_state=0).fit(X[rows], values, groups)
+    model = IteratedDiffusionMap(random_state=0).fit(X[rows], values, groups=groups)
     assert np.abs(model.transform(X[rows]) - model.embedding_).max() < 1e-8
     assert np.array_equal(model.embedding_[:60], model.embedding_[300:360])
 
@@ -192,7 +192,7 @@ def test_pipeline_grid_search_and_set_output(ring):
     model = IteratedDiffusionMap(1, random_state=0).set_output(transform="pandas").fit(frame, y)
     out = model.transform(frame)
     assert list(out.columns) == list(model.get_feature_names_out())
-    assert out.columns[0] == "iterateddiffusionmap0" and list(model.feature_names_in_) == [
+    assert out.columns[0] == "feature0" and list(model.feature_names_in_) == [
         "east",
         "north",
     ]
@@ -229,7 +229,7 @@ def test_points_far_from_the_data_get_finite_coordinates(fitted):
 def test_groups_are_left_out_together():
     X, angle, groups = rotated_digits(n_angles=8)
     new = groups % 4 == 0
-    model = IteratedDiffusionMap(2, random_state=0).fit(X[~new], angle[~new], groups[~new])
+    model = IteratedDiffusionMap(2, random_state=0).fit(X[~new], angle[~new], groups=groups[~new])
     assert model.score(X[new], angle[new]) > 0.98
     # with the groups the error at training rows is honest: it is that of new originals
     honest = np.sqrt(np.mean(model.residuals_**2))

@@ -95,11 +95,12 @@ def check_points(X, name="X", *, min_points=1):
     return X
 
 # %% ../../nbs/99_workshop/51_input.ipynb #ffbdd964
-def check_features(y, n_points, name="y"):
+def check_features(y, n_points, name="y", *, gaps=False):
     """Feature values as a float64 array `(N, n)`, checked against the number of points.
 
     Raises a `ValueError` for non-finite values, a length other than `n_points` and a constant
-    column: a feature that does not change has no derivative to follow.
+    column: a feature that does not change has no derivative to follow. With `gaps` a row may have
+    NaN, which means that its feature is not known.
     """
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
@@ -108,11 +109,14 @@ def check_features(y, n_points, name="y"):
     y = y[:, None] if y.ndim == 1 else y
     if len(y) != n_points:
         raise ValueError(f"{name} has {len(y)} rows but X has {n_points}: one feature row a point")
-    require_finite(y, name)
-    constant = np.flatnonzero(np.ptp(y, axis=0) == 0)
+    known = np.isfinite(y).all(axis=1) | (not gaps) | np.isinf(y).any(axis=1)
+    if not known.any():
+        raise ValueError(f"{name} is NaN in every row: at least four rows need a feature")
+    require_finite(y[known], name)
+    constant = np.flatnonzero(np.ptp(y[known], axis=0) == 0)
     if n_points > 1 and len(constant):
         raise ValueError(
-            f"{name} is constant in column {constant[0]} (value {y[0, constant[0]]:g}): a constant "
+            f"{name} is constant in column {constant[0]} (value {y[known][0, constant[0]]:g}): a constant "
             f"feature carries no information; drop the column or choose another feature"
         )
     return y

@@ -188,8 +188,6 @@ class ClosedFlow(Flow):
         self.left = np.cumprod(1 - np.asarray(task.taus, dtype=float))
         self.mean = task.feature.mean(axis=0)  # where zero is does not matter
         self.place = task.points, task.feature
-        clouds = [self._at(left, *self.place) for left in self.left]
-        self.order = [np.argsort(-cloud.std(axis=0), kind="stable") for cloud in clouds]
         return self
 
     def _at(self, left, points, feature):
@@ -199,5 +197,4 @@ class ClosedFlow(Flow):
         return self.move(*self.place)
 
     def move(self, points, feature):
-        pairs = zip(self.left, self.order, strict=True)
-        return [self._at(left, points, feature)[:, order] for left, order in pairs]
+        return [self._at(left, points, feature) for left in self.left]

@@ -9,18 +9,10 @@ __all__ = ['IteratedDiffusionMap']
 import warnings
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    MultiOutputMixin,
-    RegressorMixin,
-    TransformerMixin,
-    clone,
-)
+from .rows import Placed, TrainingRows
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..branches.graph import BranchCode, Branches
 from idm_nb.core.checks import (
@@ -33,8 +25,9 @@ from idm_nb.core.checks import (
     is_auto,
 )
 from ..core.files import Storage
-from ..core.rows import PrincipalAxes, TrainingRows, distinct_rows, landmark_rows
-from ..core.work import announce, one_thread, sums_by, takes_lazy
+from ..core.rows import landmark_rows
+from ..core.work import announce, one_thread, takes_lazy
+from ..diffusion.examples import recall_by_component
 from ..diffusion.neighbors import Search, nearest, nearest_others
 from ..flow.closed import ClosedFlow, Flow, FlowTask, flow_taus, local_geometry, remainder
 from ..flow.diffusion import DiffusionFlow
@@ -42,70 +35,9 @@ from ..regression.kernel import rms
 from ..regression.stacked import KINDS, ErrorModel, FeatureRegressor
 from ..regression.verdict import Verdict, look_grouped
 
-# %% ../../nbs/09_estimator/24_estimator.ipynb #c553d171
-class TrainingPoints(Storage):
-    """Training rows with those that coincide taken together.
-
-    Parameters
-    ----------
-    X : (N, m) array, y : (N, n) array, groups : (N,) array or None
-
-    Attributes
-    ----------
-    first, inverse, counts : see `distinct_rows`; rows : TrainingRows of the distinct rows
-    X, features : (n, m) and (n, n') arrays, distinct rows and their mean features
-    groups : (n,) int array, groups that share a row count as one
-    """
-
-    def __init__(self, X, y, groups):
-        self.first, self.inverse, self.counts = distinct_rows(X)
-        n = len(self.first)
-        self.X = X[self.first]
-        self.features = sums_by(self.inverse, y) / self.counts[:, None]
-        self.rows, self.groups = TrainingRows(self.X), np.arange(n)
-        if groups is not None:
-            self.groups = joined_groups(groups, self.inverse, n)
-
-    weights = property(lambda self: None if self.counts.max() == 1 else self.counts.astype(float))
-
-# %% ../../nbs/09_estimator/24_estimator.ipynb #4fa92e6c
-def joined_groups(groups, inverse, n):
-    "Group `(n,)` of each distinct row; groups that have a row in common are one."
-    label = np.unique(np.asarray(groups).ravel(), return_inverse=True)[1]
-    table = sp.csr_matrix((np.ones(len(label)), (inverse, label)), (n, label.max() + 1))
-    piece = connected_components(sp.bmat([[None, table], [table.T, None]]), directed=False)[1]
-    return np.unique(piece[:n], return_inverse=True)[1]
-
-# %% ../../nbs/09_estimator/24_estimator.ipynb #aba40a5a
-def checked_parameters(model, n_rows):
-    "List of `tau` and the number of steps (None: by the rule) of an `IteratedDiffusionMap`."
-    if not np.isscalar(model.tau) and (np.ndim(model.tau) != 1 or not len(model.tau)):
-        raise ValueError(f"tau must be a number or a sequence of numbers, got {model.tau!r}")
-    taus = [model.tau] if np.isscalar(model.tau) else list(model.tau)
-    for tau in taus:
-        if not 0 < check_number("tau", tau, 0, 1) < 1:
-            raise ValueError(f"tau must lie between 0 and 1, got {model.tau!r}")
-    check_choice("placed_by", model.placed_by, ("posterior", "held-out", "known"))
-    check_number("n_components", model.n_components, 1, integer=True)
-    check_number("odds", model.odds, 1, endless=True)
-    if not is_auto(model.n_neighbors):
-        check_number("n_neighbors", model.n_neighbors, 2, n_rows - 1, integer=True)
-    check_number("stop", model.stop, 0, open_low=True)
-    if model.flow is None:
-        warnings.warn('flow=None is now flow="closed"', FutureWarning, stacklevel=3)
-    elif not isinstance(model.flow, Flow):
-        check_choice("flow", model.flow, tuple(FLOWS))
-    automatic = isinstance(model.n_iterations, str)
-    if automatic:
-        check_choice("n_iterations", model.n_iterations, ("auto",))
-    else:
-        check_number("n_iterations", model.n_iterations, 1, integer=True)
-    return taus, None if automatic else model.n_iterations
-
 # %% ../../nbs/09_estimator/24_estimator.ipynb #f18d2e75
-def estimate_of(regressor, random_state, verbose):
-    "The unfitted estimate that `regressor` stands for."
-    options = dict(random_state=random_state, verbose=verbose)
+def estimate_of(regressor, options):
+    "The unfitted estimate for the argument `regressor`."
     if isinstance(regressor, str):
         check_choice("regressor", regressor, ("auto", *KINDS))
         return FeatureRegressor("auto" if regressor == "auto" else [regressor], **options)
@@ -120,156 +52,68 @@ def estimate_of(regressor, random_state, verbose):
         )
     return FeatureRegressor([regressor], **options)
 
-# %% ../../nbs/09_estimator/24_estimator.ipynb #1ad6dc6f
-def placed_values(estimate, placed_by):
-    "Values `(N, n)` at which training rows are placed: held out, known, or between."
-    shares = {"held-out": 0.0, "posterior": 1 - estimate.noise_share_, "known": 1.0}
-    return estimate.held_out_ + shares[placed_by] * estimate.residuals_
-
 
 FLOWS = {"closed": ClosedFlow, "diffusion": DiffusionFlow}
 
 
-def flow_task(model, taus, n_steps, seed):
-    "What the flow of a model receives; its unit, estimate, axes, branches and code are known."
-    points, estimate = model.axes_(model.training_.X), model.estimate_
-    values = placed_values(estimate, model.placed_by)
-    if n_steps is None:
-        size, error = np.sqrt(points.var(axis=0).sum()), model.unit_ * rms(estimate.residuals_)
-        steps = flow_taus(taus, size, error, stop=model.stop)
-    else:
-        steps = [taus[min(k, len(taus) - 1)] for k in range(n_steps)]
-    return FlowTask(
-        points=points,
-        feature=model.flow_feature(values, model.branches_.membership),
-        taus=steps,
-        random_state=seed,
-        verbose=model.verbose,
-    )
+def flow_of(flow):
+    "The flow for the argument `flow`, not yet run."
+    if flow is None:
+        warnings.warn('flow=None is now flow="closed"', FutureWarning, stacklevel=4)
+        flow = "closed"
+    if isinstance(flow, Flow):
+        return clone(flow)
+    return FLOWS[check_choice("flow", flow, tuple(FLOWS))]()
+
+# %% ../../nbs/09_estimator/24_estimator.ipynb #1ad6dc6f
+def taus_of(tau):
+    "List of the shares `tau` of the steps, the last one repeated for further steps."
+    if not np.isscalar(tau) and (np.ndim(tau) != 1 or not len(tau)):
+        raise ValueError(f"tau must be a number or a sequence of numbers, got {tau!r}")
+    taus = [tau] if np.isscalar(tau) else list(tau)
+    for share in taus:
+        if not 0 < check_number("tau", share, 0, 1) < 1:
+            raise ValueError(f"tau must lie between 0 and 1, got {tau!r}")
+    return taus
 
 
-def flow_diagnostics(flow, taus, share):
-    "What each step did; `share` is the fibre share of the data."
-    left = np.array([remainder(taus, k) for k in range(len(taus) + 1)])
-    return dict(
-        iteration=np.arange(len(taus) + 1),
-        tau=np.array(taus),
-        remainder=left,
-        fibre_share=left * share / (left * share + 1 - share + 1e-300),
-        **flow.diagnostics,
-    )
+def weights_of(sample_weight, X):
+    "Weights `(N,)` of the rows `X`, or None; raises for negative ones and if all are zero."
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("sample_weight is zero for all rows: at least four must count")
+    return weight
 
+# %% ../../nbs/09_estimator/24_estimator.ipynb #b7530206
+def neighbors_right(places, features, branch, new, n_asked=300):
+    """Share of the true neighbours that rows find near their place as new rows.
 
-def fit_steps(model, X, features, groups, taus, n_steps):
-    "Set the objects of a fitted `IteratedDiffusionMap`, one after the other."
-    rows = model.training_ = TrainingPoints(X, features, groups)
-    if len(rows.X) < 4:
-        raise ValueError(f"X has only {len(rows.X)} rows that differ: a map needs at least 4")
-    seed = check_random_state(model.random_state).randint(2**31 - 1)
-    estimate = model.estimate_ = estimate_of(model.regressor, seed, model.verbose)
-    estimate.fit(rows.X, rows.features, rows.groups, rows.weights)
-    grouped = groups is None and look_grouped(rows.X)
-    model.verdict_ = Verdict(rows.features, estimate, rows.groups, rows.weights, grouped)
-    model.axes_ = PrincipalAxes(rows.X, most=model.n_components)
-    points = model.axes_(rows.X)
-    odds = model.odds if model.verdict_.beats_chance else np.inf  # no feature, no branches
-    options = dict(odds=odds, n_neighbors=model.n_neighbors)
-    announce(model.verbose, "branches of the level sets")
-    model.branches_ = Branches(points, estimate.held_out_, **options)
-    model.code_ = BranchCode(model.branches_)
-    flow = clone(model.flow) if isinstance(model.flow, Flow) else FLOWS[model.flow or "closed"]()
-    found, share = local_geometry(model.axes_(rows.X), model.estimate_.held_out_)
-    model.unit_ = found if is_auto(flow.unit) else check_number("unit", flow.unit, 0, open_low=True)
-    task = flow_task(model, taus, n_steps, seed)
-    model.flow_, model.diagnostics_ = flow.run(task), flow_diagnostics(flow, task.taus, share)
-    announce(model.verbose, "standard errors")
-    places = model.flow_.embeddings()[-1]
-    model.errors_ = ErrorModel(
-        rows.X, rows.features, estimate.residuals_, places, random_state=seed
-    )
-    model.search_ = Search(places)
+    Parameters
+    ----------
+    places, new : (n, k) arrays, coordinates as training rows and as new rows
+    features : (n, f) array; branch : (n,) int array: true neighbours are nearest in the feature on
+        the same branch
+    n_asked : int, default 300, rows that ask, at most a quarter of all
 
-# %% ../../nbs/09_estimator/24_estimator.ipynb #06e0b8c4
-class FeatureMap(
-    ClassNamePrefixFeaturesOutMixin,
-    MultiOutputMixin,
-    RegressorMixin,
-    TransformerMixin,
-    Storage,
-    BaseEstimator,
-):
-    "How an `IteratedDiffusionMap` is fitted, and rows are placed by it; its parameters are named there."
-
-    embedding_ = property(lambda self: self.search_.points[self.training_.inverse])
-    branch_ = property(lambda self: self.branches_.membership[self.training_.inverse])
-
-    @one_thread()
-    def fit(self, X, y, groups=None):
-        """Learn the geometry of the feature.
-
-        Parameters
-        ----------
-        X : (N, m) array, data
-        y : (N,) or (N, n) array, feature values; an angle as `(sin, cos)`
-        groups : (N,) array, default None
-            Rows that belong together (one person, one day). An estimate never uses the group it is
-            for, so that training rows are treated as rows of new groups will be.
-
-        Returns
-        -------
-        self
-        """
-        X = check_fit(self, X, min_points=4)
-        features = check_features(y, len(X))
-        groups = check_groups(groups, len(X))
-        self._one_feature = np.asarray(y).ndim == 1
-        self.landmarks_ = rows = landmark_rows(X, self.landmarks, self.random_state)
-        if self.landmarks is not None:
-            X, features, groups = X[rows], features[rows], None if groups is None else groups[rows]
-        fit_steps(self, X, features, groups, *checked_parameters(self, len(X)))
-        self.residuals_ = features - self.estimate_.held_out_[self.training_.inverse]
-        self.n_iterations_ = len(self.flow_.embeddings())
-        places = [self.axes_(self.training_.X), *self.flow_.embeddings()]
-        merged = np.array([self.branches_.merged(at) for at in places])
-        self.diagnostics_ |= dict(merged=merged)
-        self._n_features_out = self.search_.points.shape[1]
-        self.verdict_.warn()
-        return self
-
-    def fit_transform(self, X, y, groups=None):
-        "`fit`, and the coordinates of the rows."
-        self.fit(X, y, groups)
-        return self.embedding_ if self.landmarks is None else self.transform(X)
-
-    @takes_lazy
-    def transform(self, X):
-        "Coordinates `(q, k)` of the rows `X` `(q, m)` in the learned geometry."
-        return self.transform_all(X)[-1]
-
-    def _estimated(self, X):
-        "Checked rows and their estimates; those of training rows as if they were new."
-        check_is_fitted(self)
-        X = check_new(self, X)
-        return X, self.training_.rows.recall(X, self.estimate_.values(X), self.estimate_.held_out_)
-
-    def _placed(self, X):
-        "Checked rows, their estimates and branches."
-        X, values = self._estimated(X)
-        branch = self.branches_.assign(self.axes_(X), values)
-        return X, values, self.training_.rows.recall(X, branch, self.branches_.membership)
-
-    def flow_feature(self, values, branch):
-        "The feature `(q, n)` in the unit of the data, with the code of its branch."
-        return self.unit_ * np.hstack([values, self.code_(branch, values)])
-
-    def _moved(self, X, values, branch):
-        "Coordinates after every step of rows whose estimates and branches are known."
-        moved = self.flow_.move(self.axes_(X), self.flow_feature(values, branch))
-        known = self.flow_.embeddings()
-        return [X, *(self.training_.rows.recall(X, a, b) for a, b in zip(moved, known))]
+    Returns
+    -------
+    float, NaN for fewer than 40 rows
+    """
+    n = len(features)
+    if n < 40:
+        return np.nan
+    asked = np.zeros(n, dtype=bool)
+    asked[np.random.default_rng(0).permutation(n)[: min(n_asked, n // 4)]] = True
+    old, k = ~asked, int(np.clip(n // 30, 5, 50))
+    known = places[old], features[old], branch[old]
+    return recall_by_component(*known, new[asked], features[asked], branch[asked], k)
 
 # %% ../../nbs/09_estimator/24_estimator.ipynb #72e49c1e
-class IteratedDiffusionMap(FeatureMap):
+class IteratedDiffusionMap(
+    MultiOutputMixin, RegressorMixin, TransformerMixin, Storage, BaseEstimator
+):
     """Iterated diffusion map: the geometry in which distance means difference in the feature.
 
     Coordinates in which rows are near if they are alike in the feature *and* on the same branch of
@@ -294,22 +138,26 @@ class IteratedDiffusionMap(FeatureMap):
         were new; or by the known feature alone, which is right if it has no noise.
     n_neighbors : int or "auto", default "auto"
         Neighbours of a row in the walk along level sets; "auto": `2.47 log n` in a window, and half.
-    n_components : int, default 64, principal axes of the data that are kept, at most
+    n_components : int, default None, all
+        Columns of the output. The feature comes first, then the code of the branches, then the
+        principal axes of the data; fewer columns than the first two merge branches, with a warning.
+    n_pca : int, default 64, most principal axes of the input
     landmarks : int or (n,) int array, default None, which fits all rows
         So many rows, drawn by k-means++, or the rows with these numbers; others are placed as new.
-    random_state : int or None, default None, draws folds, landmarks and trees
+    n_jobs : int, default None, which means one; estimates of the feature are fitted in parallel
+    random_state : int, RandomState or None, default None, draws folds, landmarks and trees
     verbose : bool, default False, show progress bars
 
     Attributes
     ----------
     landmarks_ : (N,) int array, rows of `X` that were fitted; what follows is of them
-    embedding_ : (N, k) array, coordinates of the training rows: feature, code of the branch and the
-        principal axes, those that vary most first
+    embedding_ : (N, k) array, coordinates of the training rows
     embeddings_ : list of arrays, the data and the coordinates after each of `n_iterations_` steps
     estimate_ : FeatureRegressor, estimate of the feature; its `weights_` name what it consists of
     branches_ : Branches of the level sets; branch_ : (N,) int array, the branch of each row
-    flow_ : Flow; unit_ : float, factor from the feature to the unit of the data; diagnostics_ : dict of arrays, what each step did, and `merged`: the share of the
-        nearest rows on another branch, in the data and after each step, see `Branches.merged`
+    flow_ : Flow; unit_ : float, factor from the feature to the unit of the data
+    diagnostics_ : dict of arrays, what each step did, and `merged`: the share of the nearest rows
+        on another branch, in the data and after each step, see `Branches.merged`
     residuals_ : (N, n) array, features less their held-out values; errors_ : ErrorModel
     verdict_ : Verdict, how far to trust the map, in numbers and words
 
@@ -338,15 +186,219 @@ class IteratedDiffusionMap(FeatureMap):
         odds=20.0,
         placed_by="posterior",
         n_neighbors="auto",
-        n_components=64,
+        n_components=None,
+        n_pca=64,
         landmarks=None,
+        n_jobs=None,
         random_state=None,
         verbose=False,
     ):
         self.n_iterations, self.tau, self.regressor, self.flow = n_iterations, tau, regressor, flow
         self.stop, self.odds, self.placed_by, self.n_neighbors = stop, odds, placed_by, n_neighbors
-        self.n_components, self.landmarks, self.verbose = n_components, landmarks, verbose
-        self.random_state = random_state
+        self.n_components, self.n_pca, self.landmarks = n_components, n_pca, landmarks
+        self.n_jobs, self.random_state, self.verbose = n_jobs, random_state, verbose
+
+    @one_thread()
+    def fit(self, X, y, *, sample_weight=None, groups=None):
+        """Learn the geometry of the feature.
+
+        Parameters
+        ----------
+        X : (N, m) array, data
+        y : (N,) or (N, n) array
+            Feature values; an angle as `(sin, cos)`. Rows with NaN take part in the geometry and
+            are placed as new rows are.
+        sample_weight : (N,) array, default None, how often each row counts; zero leaves it out
+        groups : (N,) array, default None
+            Rows that belong together (one person, one day). An estimate never uses the group it is
+            for, so that training rows are treated as rows of new groups will be.
+
+        Returns
+        -------
+        self
+        """
+        rows = self.rows_ = self._rows(X, y, sample_weight, groups)
+        X, y, weights, groups = rows.of_known()
+        self.estimate_ = self._estimate().fit(X, y, groups=groups, weights=weights)
+        grouped, flow = not self._grouped and look_grouped(X), flow_of(self.flow)
+        self.verdict_ = Verdict(y, self.estimate_, groups, weights, grouped=grouped)
+        self.branches_ = self._branches(rows)
+        self.code_ = BranchCode(self.branches_)
+        self.values_, self.membership_ = self._completed(rows)
+        self.unit_, self.fibre_share_ = self._geometry(flow, rows)
+        self.taus_ = self._taus(rows, taus_of(self.tau))
+        self.flow_ = flow.run(self._task(rows, self.taus_))
+        self.search_ = Search(self.flow_.embeddings()[-1])
+        self.errors_ = self._errors(X, y, rows)
+        self.verdict_.recall, self.verdict_.recall_data = self._recall(rows)
+        self._warn()
+        return self
+
+    def _rows(self, X, y, sample_weight, groups):
+        "Checked rows that count, prepared."
+        X = check_fit(self, X, min_points=4)
+        features, self._one_feature = check_features(y, len(X), gaps=True), np.asarray(y).ndim == 1
+        groups, weight = check_groups(groups, len(X)), weights_of(sample_weight, X)
+        self._check_parameters(len(X))
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
+        kept = kept[landmark_rows(X[kept], self.landmarks, self._seed)]
+        self.landmarks_, self._whole = kept, len(kept) == len(X)
+        parts = (X, features, weight, groups)
+        parts = parts if self._whole else [None if part is None else part[kept] for part in parts]
+        rows = TrainingRows(*parts, self.n_pca)
+        self._y, self._grouped = parts[1], groups is not None
+        if rows.known.sum() < 4:
+            count = f"only {rows.known.sum()} rows that differ" + " and have a feature" * (
+                not rows.known.all()
+            )
+            raise ValueError(f"X has {count}: a map needs at least 4")
+        return rows
+
+    def _check_parameters(self, n_rows):
+        taus_of(self.tau)
+        check_choice("placed_by", self.placed_by, ("posterior", "held-out", "known"))
+        check_number("stop", self.stop, 0, open_low=True)
+        check_number("odds", self.odds, 1, endless=True)
+        for name in ("n_pca", "n_components", "n_iterations"):
+            if getattr(self, name) is not None and not is_auto(getattr(self, name)):
+                check_number(name, getattr(self, name), 1, integer=True)
+        if not is_auto(self.n_neighbors):
+            check_number("n_neighbors", self.n_neighbors, 2, n_rows - 1, integer=True)
+
+    def _estimate(self):
+        options = dict(random_state=self._seed, verbose=self.verbose)
+        return estimate_of(self.regressor, options)
+
+    def _branches(self, rows):
+        announce(self.verbose, "branches of the level sets")
+        odds = self.odds if self.verdict_.beats_chance else np.inf  # no feature, no branches
+        options = dict(odds=odds, n_neighbors=self.n_neighbors)
+        return Branches(rows.points[rows.known], self.estimate_.held_out_, **options)
+
+    def _completed(self, rows):
+        "Values `(r, n)` and branches `(r,)` of all rows: held out, or estimated without a feature."
+        values, branch = np.empty(rows.y.shape), np.empty(len(rows.y), dtype=int)
+        new = ~rows.known
+        values[rows.known], branch[rows.known] = self.estimate_.held_out_, self.branches_.membership
+        if new.any():
+            values[new] = self.estimate_.values(rows.X[new])
+            branch[new] = self.branches_.assign(rows.points[new], values[new])
+        return values, branch
+
+    def _geometry(self, flow, rows):
+        "The unit of the feature, and the share of the local steps that it does not explain."
+        unit, share = local_geometry(rows.points, self.values_)
+        given = unit if is_auto(flow.unit) else check_number("unit", flow.unit, 0, open_low=True)
+        return float(given), share
+
+    def lifted(self, values, branch):
+        "The feature `(q, n)` in the unit of the data, with the code of its branch."
+        return self.unit_ * np.hstack([values, self.code_(branch, values)])
+
+    def _taus(self, rows, taus):
+        "The share of the feature in each step, as many as asked for or by the rule."
+        if not is_auto(self.n_iterations):
+            return [taus[min(k, len(taus) - 1)] for k in range(self.n_iterations)]
+        size = np.sqrt(rows.points.var(axis=0).sum())
+        return flow_taus(taus, size, self.unit_ * rms(self.estimate_.residuals_), stop=self.stop)
+
+    def _task(self, rows, taus):
+        "What the flow receives."
+        shares = {"held-out": 0.0, "posterior": 1 - self.estimate_.noise_share_, "known": 1.0}
+        values = self.values_.copy()
+        values[rows.known] += shares[self.placed_by] * self.estimate_.residuals_
+        feature = self.lifted(values, self.membership_)
+        options = dict(random_state=self._seed, verbose=self.verbose)
+        return FlowTask(points=rows.points, feature=feature, taus=taus, **options)
+
+    def _errors(self, X, y, rows):
+        announce(self.verbose, "standard errors")
+        places = self.search_.points[rows.known]
+        return ErrorModel(X, y, self.estimate_.residuals_, places, random_state=self._seed)
+
+    def _recall(self, rows):
+        "Share of right neighbours of held-out rows, in the map and in the data."
+        known, places = rows.known, self.search_.points
+        truth = rows.y[known], self.membership_[known]
+        feature = self.lifted(self.values_[known], truth[1])
+        moved = self.flow_.move(rows.points[known], feature)[-1]
+        points = rows.points[known]
+        return neighbors_right(places[known], *truth, moved), neighbors_right(
+            points, *truth, points
+        )
+
+    embedding_ = property(lambda self: Placed(self).coordinates)
+    branch_ = property(lambda self: self.membership_[self.rows_.inverse])
+    residuals_ = property(lambda self: self._y - self.values_[self.rows_.inverse])
+    n_iterations_ = property(lambda self: len(self.flow_.embeddings()))
+
+    @property
+    def embeddings_(self):
+        placed = Placed(self)
+        return [placed.X, *placed.clouds]
+
+    @property
+    def diagnostics_(self):
+        check_is_fitted(self)
+        if not hasattr(self, "_cache_diagnostics"):
+            taus, share = self.taus_, self.fibre_share_
+            left = np.array([remainder(taus, k) for k in range(len(taus) + 1)])
+            clouds = [self.rows_.points, *self.flow_.embeddings()]
+            self._cache_diagnostics = dict(
+                iteration=np.arange(len(left)),
+                tau=np.array(taus),
+                remainder=left,
+                fibre_share=left * share / (left * share + 1 - share + 1e-300),
+                **self.flow_.diagnostics,
+                merged=np.array([self.branches_.merged(at[self.rows_.known]) for at in clouds]),
+            )
+        return self._cache_diagnostics
+
+    @property
+    def _width(self):
+        "Columns of the output."
+        width = self.search_.points.shape[1]
+        return width if self.n_components is None else min(self.n_components, width)
+
+    def get_feature_names_out(self, input_features=None):
+        "Names of the columns of the output: `feature0, ..., branch0, ..., axis0, ...`."
+        check_is_fitted(self)
+        counts = dict(feature=self.rows_.y.shape[1], branch=self.code_.corners.shape[1])
+        counts["axis"] = self.rows_.points.shape[1]
+        if not isinstance(self.flow_, ClosedFlow):
+            counts = dict(map=self.search_.points.shape[1])
+        names = [f"{kind}{k}" for kind, count in counts.items() for k in range(count)]
+        return np.array(names[: self._width], dtype=object)
+
+    def _warn(self):
+        self.verdict_.warn()
+        n, b = self.rows_.y.shape[1], self.branches_.n_branches
+        if self.n_components is None:
+            return
+        if self.n_components >= self.search_.points.shape[1]:
+            warnings.warn(
+                f"n_components={self.n_components} keeps all columns of the output. It was the number "
+                f"of principal axes of the input before version 0.2: that is n_pca",
+                FutureWarning,
+                stacklevel=3,
+            )
+        elif b > 1 and self.n_components < n + self.code_.corners.shape[1]:
+            warnings.warn(
+                f"n_components={self.n_components} is too few for {b} branches and may merge some: "
+                f"{n + self.code_.corners.shape[1]} columns keep them apart",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def place(self, X):
+        "What the map says of the rows `X` `(q, m)`, a `Placed`: values, errors, branch, coordinates."
+        check_is_fitted(self)
+        return Placed(self, check_new(self, X))
+
+    def _as_given(self, values):
+        "Values in the shape of `y`."
+        return values[:, 0] if self._one_feature else values
 
     @takes_lazy
     @one_thread()
@@ -356,22 +408,26 @@ class IteratedDiffusionMap(FeatureMap):
         With `return_std=True` also their standard errors, of the same shape. A training row gets
         what it would get as a new one.
         """
-        values = self._estimated(X)[1]
-        if not return_std:
-            return values[:, 0] if self._one_feature else values
-        errors = self.errors_(check_new(self, X), self.transform(X))
-        return (values[:, 0], errors[:, 0]) if self._one_feature else (values, errors)
+        placed = self.place(X)
+        values = self._as_given(placed.values)
+        return (values, self._as_given(placed.errors)) if return_std else values
 
-    @property
-    def embeddings_(self):
-        "Coordinates of the training rows: the data, and what they are after every step."
-        rows = self.training_
-        return [rows.X[rows.inverse], *(points[rows.inverse] for points in self.flow_.embeddings())]
+    @takes_lazy
+    @one_thread()
+    def transform(self, X):
+        "Coordinates `(q, k)` of the rows `X` `(q, m)` in the learned geometry."
+        return self.place(X).coordinates
+
+    def fit_transform(self, X, y, **fit_params):
+        "`fit`, and the coordinates of the rows."
+        self.fit(X, y, **fit_params)
+        return Placed(self).coordinates if self._whole else self.place(X).coordinates
 
     @one_thread()
     def transform_all(self, X):
         "Coordinates of the rows `X` `(q, m)` after every step, `X` first: a list as `embeddings_`."
-        return self._moved(*self._placed(X))
+        placed = self.place(X)
+        return [placed.X, *placed.clouds]
 
     def kneighbors(self, X=None, n_neighbors=10):
         """The training rows that are most alike: near in the feature, on the same branch.
@@ -396,24 +452,33 @@ class IteratedDiffusionMap(FeatureMap):
         True
         """
         check_is_fitted(self)
-        n = len(self.training_.inverse)
+        n = len(self.rows_.inverse)
         k = check_number("n_neighbors", n_neighbors, 1, n - (X is None), integer=True)
-        if X is not None:
-            index, distance = nearest(self.embedding_, self.transform(X), k)
-            return distance, index
-        index, distance = nearest_others(self.embedding_, k)
+        if X is None:
+            index, distance = nearest_others(self.embedding_, k)
+        else:
+            index, distance = nearest(self.embedding_, self.place(X).coordinates, k)
         return distance, index
 
     def assign(self, X):
         "Branch `(q,)` of the level sets on which each of the rows `X` lies."
-        return self._placed(X)[2]
+        return self.place(X).branch
 
     def assign_proba(self, X):
         "Probability `(q, n_branches)` of each branch for the rows `X`."
-        X, values = self._estimated(X)
-        return self.branches_.assign_proba(self.axes_(X), values)
+        return self.place(X).probability
 
     def foreign(self, X):
         "Which of the rows `X` lie outside of what was seen in training: `(q,)` bool."
-        check_is_fitted(self)
-        return self.errors_.foreign(check_new(self, X))
+        return self.place(X).foreign
+
+    training_ = property(lambda self: self.rows_)
+    axes_ = property(lambda self: self.rows_.axes)
+
+    def _placed(self, X):
+        placed = self.place(X)
+        return placed.X, placed.values, placed.branch
+
+    def _moved(self, X, values, branch):
+        placed = self.place(X)
+        return [placed.X, *placed.clouds]

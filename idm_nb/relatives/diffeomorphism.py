@@ -205,12 +205,16 @@ class DiffeomorphismMap(
     def transform(self, X):
         "Coordinates `(q, n_components)` of source points: eigenfunctions of the image at `H(x)`."
         check_is_fitted(self)
-        return (self.source_.extend(check_new(self, X)) @ self.linear_map_)[:, 1:]
+        return self._coordinates(check_new(self, X))
+
+    def _coordinates(self, X):
+        "Coordinates of checked source points, an array whatever `transform` is set to return."
+        return (self.source_.extend(X) @ self.linear_map_)[:, 1:]
 
     def predict(self, X):
         "Images of source points `(q, m)`: `(q,)` or `(q, n)`, like `y` in `fit`."
-        places = self.transform(X) * self.weights_
-        images = self.to_image_(places)
+        check_is_fitted(self)
+        images = self.to_image_(self._coordinates(check_new(self, X)) * self.weights_)
         return images[:, 0] if self._one_feature else images
 
     def __sklearn_tags__(self):

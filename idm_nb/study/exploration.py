@@ -17,7 +17,6 @@ from ..core.pictures import Colouring, angle_of_pair
 from ..core.rows import PrincipalAxes
 from ..diffusion.neighbors import Search, nearest
 from ..flow.closed import remainder
-from ..idm.estimator import flow_task
 
 # %% ../../nbs/11_study/32_exploration.ipynb #62f5fc1c
 def aligned_views(clouds):
@@ -200,6 +199,5 @@ def told(exploration, iteration, point, k):
 # %% ../../nbs/11_study/32_exploration.ipynb #66ecbab3
 def flow_with(model, taus):
     "The flow of a fitted model, run again with other `taus`."
-    n_steps = None if model.n_iterations == "auto" else model.n_iterations
-    seed = check_random_state(model.random_state).randint(2**31 - 1)
-    return clone(model.flow_).run(flow_task(model, list(taus), n_steps, seed))
+    rows = model.rows_
+    return clone(model.flow_).run(model._task(rows, model._taus(rows, list(taus))))

@@ -104,7 +104,7 @@ def stand_ins(rows, groups, regressor, rng):
         others = units[:, varying[varying != j]]
         surprise = units[:, j]
         if others.shape[1]:
-            surprise = clone(regressor).fit(others, surprise, groups).residuals_[:, 0]
+            surprise = clone(regressor).fit(others, surprise, groups=groups).residuals_[:, 0]
         change = surprise[rng.permutation(len(rows))] - surprise
         found[:, j] += rows[:, j].std() * change
     return found
