@@ -14,6 +14,7 @@ from .app.many_rows import in_parts as in_parts
 from .core.files import load as load
 from .diffusion.diffusion_map import DiffusionMap as DiffusionMap
 from .flow.diffusion import DiffusionFlow as DiffusionFlow
+from .flow.paper import PaperIteratedDiffusionMap as PaperIteratedDiffusionMap
 from .idm.estimator import IteratedDiffusionMap as IteratedDiffusionMap
 from .idm.reeb import reeb_graph as reeb_graph
 from .regression.stacked import FeatureRegressor as FeatureRegressor

@@ -12,6 +12,7 @@ from idm_nb import (
     FeatureRegressor,
     IteratedDiffusionMap,
     NonlinearICA,
+    PaperIteratedDiffusionMap,
     load,
 )
 from idm_nb.datasets import feature_example
@@ -190,6 +191,22 @@ def test_bad_arguments_of_the_iterated_map(arguments, error, words):
 def test_bad_arguments_of_the_diffusion_flow(arguments, words):
     with pytest.raises(ValueError, match=words):
         IteratedDiffusionMap(2, regressor="ridge", flow=DiffusionFlow(**arguments)).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (dict(tau=0), "tau must lie between 0 and 1, got 0"),
+        (dict(n_neighbors=2), "n_neighbors must be an integer, 3 or more, got 2"),
+        (dict(n_iterations=0), "n_iterations must be an integer, 1 or more, got 0"),
+        (dict(tuning="d2"), "tuning='d2' is not known"),
+        (dict(corrections="rate"), "corrections='rate' is not known"),
+        (dict(corrections=("rates", "log")), "corrections='log' is not known"),
+    ],
+)
+def test_bad_arguments_of_the_paper(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        PaperIteratedDiffusionMap(**arguments).fit(X, Y)
 
 
 @pytest.mark.parametrize(

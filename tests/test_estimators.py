@@ -19,6 +19,7 @@ from idm_nb import (
     DiffusionMap,
     IteratedDiffusionMap,
     NonlinearICA,
+    PaperIteratedDiffusionMap,
 )
 from idm_nb.datasets import feature_example, rotated_digits
 from idm_nb.diffusion import neighbor_recall
@@ -34,6 +35,7 @@ EXAMPLES = ["annulus radius", "annulus angle", "torus theta", "torus phi", "sphe
         ConformalMap(n_components=2),
         DiffeomorphismMap(),
         NonlinearICA(),
+        PaperIteratedDiffusionMap(2, n_components=8),
     ]
 )
 @pytest.mark.filterwarnings("ignore")
@@ -104,6 +106,30 @@ def test_a_diffusion_map_in_each_step(ring):
         )
     # the estimate does not depend on the flow
     assert np.array_equal(model.predict(new), closed.predict(new))
+
+
+@pytest.mark.parametrize("options", [{}, dict(tuning="scaling laws", corrections="all")])
+def test_the_algorithm_of_the_paper(ring, options, tmp_path):
+    X, y, new, truth = (part[:150] for part in ring)
+    X, y = np.vstack([X, X[:3]]), np.r_[y, y[:3]]  # rows that coincide
+    model = PaperIteratedDiffusionMap(
+        2, n_neighbors=40, n_components=20, random_state=0, **options
+    ).fit(X, np.c_[y, y**2])
+    assert [cloud.shape for cloud in model.embeddings_] == [(153, 2), (153, 20), (153, 20)]
+    assert [part.shape for part in model.derivatives_] == [(153, 2, 2), (153, 2, 20)]
+    assert len(model.epsilons_) == 2 and model.dimensions_[0].shape == (153,)
+    assert all(abs(xi[0] - 1) < 1e-9 and len(xi) == 21 for xi in model.eigenvalues_)
+    assert np.array_equal(model.transform(X), model.embedding_)
+    assert np.array_equal(model.embedding_[:3], model.embedding_[150:])
+    assert model.predict(new).shape == (150, 2) and np.isfinite(model.transform(1e3 + new)).all()
+    model.save(tmp_path / "m.npz")
+    assert np.array_equal(idm_nb.load(tmp_path / "m.npz").predict(new), model.predict(new))
+
+
+def test_the_paper_counts_neighbours_and_components_that_there_are():
+    X, y, _ = feature_example("sphere x", 30, random_state=0)
+    model = PaperIteratedDiffusionMap("auto", random_state=0).fit(X, y)
+    assert model.embedding_.shape == (30, 29) and len(model.residuals_) == model.n_iterations_ + 1
 
 
 def test_grid_with_ties_extends_exactly():

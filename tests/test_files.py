@@ -108,11 +108,11 @@ STRANGE = [
     {"strings": 4},
     {"tuple": None},
     {"object": "os.system", "state": {"dict": []}},
-    {"object": "idm_nb.core.files.nothing", "state": {}},
+    {"object": "nothing", "state": {}},
     {"object": 3, "state": {}},
-    {"object": "idm_nb.flow.closed.ClosedFlow"},
-    {"object": "idm_nb.no_such_module.X", "state": {"dict": []}},
-    {"object": "idm_nb.diffusion.operator.Metric", "state": {"dict": []}},
+    {"object": "ClosedFlow"},
+    {"object": "no.such.module.X", "state": {"dict": []}},
+    {"object": "Metric", "state": {"dict": []}},
 ]
 
 

@@ -192,7 +192,7 @@ def test_figures_have_captions_and_descriptions():
 
 def test_references_resolve():
     text = "\n".join("\n".join(sources(path)) for path in NOTEBOOKS)
-    labels = re.findall(r"\{#((?:sec|eq|thm|fig)-[\w-]+)[^}]*\}", text)
+    labels = re.findall(r"\{#((?:sec|eq|thm|fig|tbl)-[\w-]+)[^}]*\}", text)
     labels += re.findall(r"#\|\s*label:\s*((?:fig|tbl)-[\w-]+)", text)
     assert len(labels) == len(set(labels)), [x for x in labels if labels.count(x) > 1]
     keys = re.findall(r"^@\w+\{(\w+),", (NBS / "references.bib").read_text(), flags=re.M)

@@ -1,5 +1,14 @@
+from .anndata import branch_genes as branch_genes
+from .anndata import fit as fit
+from .anndata import project as project
+from .anndata import read_h5ad as read_h5ad
+from .anndata import tools as tools
+from .anndata import write_h5ad as write_h5ad
 from .many_rows import in_parts as in_parts
+from .report import branch_columns as branch_columns
 from .report import model_report as model_report
 from .results import TableModel as TableModel
+from .tables import LARGEST as LARGEST
 from .tables import Table as Table
+from .tables import opened as opened
 from .tables import read_table as read_table

@@ -15,6 +15,7 @@ import zipfile
 import zlib
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,7 +35,7 @@ class Storage:
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        Storage._known[full_name(cls)] = cls
+        Storage._known[name_in_files(cls)] = cls
 
     def save(self, path):
         """Write the fitted model to one `.npz` of arrays and JSON.
@@ -60,9 +61,20 @@ class Storage:
         return model
 
 # %% ../../nbs/99_workshop/53_files.ipynb #ec2d7fcf
-def full_name(cls):
-    "Module and name of a class."
-    return f"{cls.__module__}.{cls.__qualname__}"
+def name_in_files(cls):
+    "Name of a class in files: without its module if it belongs to the package, so that it may move."
+    own = cls.__module__.partition(".")[0] == "idm_nb"
+    return cls.__name__ if own else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def known_class(name):
+    "The class that has `name` in files; all modules of the package are imported before giving up."
+    if name not in Storage._known and str(name).isidentifier():
+        package = import_module("idm_nb")
+        for module in walk_packages(package.__path__, "idm_nb."):
+            if not module.ispkg and not module.name.endswith("__main__"):
+                import_module(module.name)
+    return Storage._known[name]
 
 # %% ../../nbs/99_workshop/53_files.ipynb #f4252bc4
 def _pack(value, arrays, place):
@@ -84,7 +96,7 @@ def _pack(value, arrays, place):
     if isinstance(value, (list, tuple)):
         name = "list" if isinstance(value, list) else "tuple"
         return {name: [_pack(v, arrays, f"{place}[{i}]") for i, v in enumerate(value)]}
-    name = full_name(type(value))
+    name = name_in_files(type(value))
     if Storage._known.get(name) is type(value):
         left_out = value._not_saved
         state = {
@@ -114,11 +126,7 @@ def _unpack(node, arrays):
         return [_unpack(v, arrays) for v in node["list"]]
     if "tuple" in node:
         return tuple(_unpack(v, arrays) for v in node["tuple"])
-    module, _, _ = node["object"].rpartition(".")
-    package, _, name = module.partition(".")
-    if package == "idm_nb" and name.isidentifier():
-        import_module(module)  # registers its classes
-    cls = Storage._known[node["object"]]
+    cls = known_class(node["object"])
     value = cls.__new__(cls)
     vars(value).update(_unpack(node["state"], arrays))
     return value
@@ -153,7 +161,7 @@ def write_whole(path, write):
             name.unlink(missing_ok=True)
 
 # %% ../../nbs/99_workshop/53_files.ipynb #86b56d39
-FORMAT = "idm_nb model"
+FORMAT, VERSION = "idm_nb model", 2
 # compression shrinks numbers by a third and many zeros to a tenth; more points to an attack
 MOST_EXPANDED = 50
 
@@ -162,7 +170,7 @@ def save_model(model, path):
     "Write a model to one `.npz` file of arrays and JSON, see `Storage.save`."
     arrays = {}
     tree = _pack(model, arrays, type(model).__name__)
-    header = json.dumps({"format": FORMAT, "version": 1, "model": tree})
+    header = json.dumps({"format": FORMAT, "version": VERSION, "model": tree})
     named = {f"a{i}": array for i, array in arrays.values()}
 
     def write(name):
@@ -240,8 +248,13 @@ def load(path):
     version = header.get("version")
     if not isinstance(version, int) or version < 1:
         raise ValueError(foreign)
-    if version > 1:
+    if version > VERSION:
         raise ValueError(f"{path} was saved by a newer version of idm_nb; update the package")
+    if version < VERSION:
+        raise ValueError(
+            f"{path} was saved by idm_nb 0.1, in a format that only 0.1 reads: fit the model again "
+            f"with this version, and save it"
+        )
     try:
         model = _unpack(header["model"], arrays)
     except damaged as error:

@@ -232,7 +232,7 @@ def viewing_axes(embedding, features, branch):
     Parameters
     ----------
     embedding : (N, k) array, coordinates of rows in a map
-    features : (N, n) array, their features
+    features : (N, n) array, their features; if these have errors, better their estimates
     branch : (N,) int array, their branches
 
     Returns
@@ -267,14 +267,15 @@ def viewing_axes(embedding, features, branch):
 
 # %% ../../nbs/99_workshop/55_pictures.ipynb #1fd9e392
 def known_rows(model):
-    """Features `(N, n)` of the training rows of a map, and standard errors `(N, n)` of their estimates.
+    """What is known of the training rows of a map: three `(N, n)` arrays.
 
-    Rows without a known feature have their estimate.
+    The features (estimated where they are not known), their held-out estimates, and the standard
+    errors of these.
     """
     held_out, errors = model.predict(model.embeddings_[0], return_std=True)
     shape = len(model.embedding_), -1
     missed = np.nan_to_num(model.residuals_.reshape(shape))
-    return held_out.reshape(shape) + missed, errors.reshape(shape)
+    return held_out.reshape(shape) + missed, held_out.reshape(shape), errors.reshape(shape)
 
 
 def branch_legend(ax, shown):
@@ -339,8 +340,8 @@ def plot_map(model, color="feature", ax=None, *, name="feature", size=6):
     >>> ax = plot_map(model, name="radius (cm)")
     """
     check_choice("color", color, ("feature", "branch", "error"))
-    values, errors = known_rows(model)
-    axes = viewing_axes(model.embedding_, values, model.branch_)
+    values, held_out, errors = known_rows(model)
+    axes = viewing_axes(model.embedding_, held_out, model.branch_)
     angle = angle_of_pair(values)
     if ax is None:
         import matplotlib.pyplot as plt

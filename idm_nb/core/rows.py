@@ -6,6 +6,9 @@
 __all__ = []
 
 # %% ../../nbs/99_workshop/54_rows.ipynb #9227371e
+import weakref
+from copy import copy
+
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
@@ -15,7 +18,7 @@ from .files import Storage
 from .work import sums_by
 
 # %% ../../nbs/99_workshop/54_rows.ipynb #33a4e522
-class TrainingRows(Storage):
+class RowLookup(Storage):
     "Look-up of exact copies of training rows `(N, m)`."
 
     def __init__(self, rows):
@@ -79,6 +82,8 @@ class PrincipalAxes(Storage):
     mean : (m,) array, axes : (m, r) array with orthonormal columns, largest variance first
     """
 
+    _found = {}
+
     def __init__(self, X, smallest=1e-12, most=None):
         self.mean = X.mean(axis=0)
         centered = X - self.mean
@@ -89,6 +94,20 @@ class PrincipalAxes(Storage):
         variances = np.sum((centered @ axes) ** 2, axis=0)
         keep = variances > smallest * variances.sum()
         self.axes = fix_signs(axes[:, keep][:, :most])
+
+    def first(self, most):
+        "The axes with the largest variances, at most so many."
+        part = copy(self)
+        part.axes = self.axes[:, :most]
+        return part
+
+    @classmethod
+    def of(cls, X):
+        "The axes of an array that is not changed any more: computed once as long as it exists."
+        known = cls._found.get(id(X))
+        if known is None or known[0]() is not X:
+            known = cls._found[id(X)] = weakref.ref(X, lambda _: cls._found.pop(id(X), None)), cls(X)
+        return known[1]
 
     def __call__(self, X):
         "Coordinates `(n, r)` of rows `(n, m)`."

@@ -22,7 +22,7 @@ from idm_nb.core.checks import (
     require_finite,
 )
 from ..core.files import Storage
-from ..core.rows import TrainingRows
+from ..core.rows import RowLookup
 from ..core.work import one_thread, takes_lazy
 from .neighbors import NeighborGraph, row_index, warn_if_apart
 from .numerics import KernelSum
@@ -179,7 +179,7 @@ def fit_kernel(model, X, options):
     k = model.n_neighbors
     if is_auto(k):
         k = reach_of_kernel(model.kernel_sum_, model.epsilon_, len(X))
-    model.graph_, model.rows_ = NeighborGraph(X, k), TrainingRows(X)
+    model.graph_, model.rows_ = NeighborGraph(X, k), RowLookup(X)
     metric, count = EuclideanMetric(model.graph_.points), warn_if_apart(model.graph_)
     return Diffusion(metric, model.graph_, model.epsilon_, n, **options), count
 

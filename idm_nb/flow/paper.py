@@ -20,13 +20,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.checks import check_choice, check_features, check_fit, check_new, check_number
 from ..core.files import Storage
-from ..core.rows import TrainingRows, distinct_rows
+from ..core.rows import RowLookup, distinct_rows
 from ..core.work import chunks, sums_by
 from ..derivatives.scaling_law import _positive_nearest, _spectra
 from ..diffusion.neighbors import Search
 from ..diffusion.numerics import leading_eigenpairs
 
 # %% ../../nbs/05_flow/13_to_the_letter.ipynb #eb1253a5
+def power(base, exponent):
+    "`base**exponent`, at least 1e-100 and at most 1e100: a dimension may be found in the hundreds."
+    return np.exp(np.clip(exponent * np.log(base), -230, 230))
+
+
 def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine):
     "Algorithm 1: derivative (q, m, n), dimension (q,), density (q,) from steps to the neighbours."
     d = np.linalg.norm(steps, axis=2)  # step 1, by increasing distance, the point itself first
@@ -62,7 +67,7 @@ def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine):
     eps = np.exp(log_eps[rows, best + 1])  # step 6
     w = np.exp(-(d**2) / (2 * eps[:, None]))  # step 7
     D = w.sum(axis=1)  # step 8
-    density = (2 * np.pi * eps) ** (-dimension / 2) * D / n_points  # step 9
+    density = power(2 * np.pi * eps, -dimension / 2) * D / n_points  # step 9
     if affine:  # section 3.2: the own value is not known, so the means are taken off
         w[:, 0] = 0
         mean = [np.einsum("qk,qkm->qm", w, v) / w.sum(axis=1)[:, None] for v in (steps, changes)]
@@ -85,7 +90,7 @@ class PaperStep(Storage):
     def __init__(self, x, y, tau, model):
         self.x, self.y, self.tau, N = x, y, tau, len(x)
         self.fixed, self.L, self.tuning = model.corrections_, model.n_bandwidths, model.tuning
-        self.k, k2 = min(model.n_neighbors, N), min(model.n_bandwidth_neighbors, N - 1)
+        self.k, k2 = min(model.n_neighbors, N), min(model.n_bandwidth_neighbors, N)
         M, seed = min(model.n_components, N - 1), model.random_state
         self.search = Search(x)
         index, d = self.search.nearest(x, self.k)  # step 2
@@ -104,7 +109,7 @@ class PaperStep(Storage):
         phi = phi / D_hat[:, None]  # (d)
         q = self.density
         if "density" in self.fixed:
-            q = (2 * np.pi * self.epsilon) ** (-self.dimension / 2) * self.D / N
+            q = power(2 * np.pi * self.epsilon, -self.dimension / 2) * self.D / N
         self.phi = phi / np.sqrt(np.mean(phi**2 / q[:, None], axis=0))  # step 9
         self.s = 10 * self.epsilon  # step 10
         rates = np.log(np.maximum(self.xi, 1e-300)) / self.epsilon
@@ -139,7 +144,7 @@ class PaperStep(Storage):
 
     def rescaled(self, functions, dimension):
         "Step 11, from the diffusion map `(q, M)` and local dimensions `(q,)`."
-        scale = (2 * np.pi) ** (dimension / 4) * (4 * self.s) ** (dimension / 4 + 0.5)
+        scale = power(8 * np.pi * self.s, dimension / 4) * np.sqrt(4 * self.s)
         return scale[:, None] * functions
 
     def extend(self, new):
@@ -250,7 +255,7 @@ class PaperIteratedDiffusionMap(
     def fit(self, X, y):
         "Run Algorithm 2 on points `X` `(N, m)` with features `y`, `(N,)` or `(N, n)`."
         X = check_fit(self, X, min_points=4)
-        y, self._one_feature = check_features(y, len(X)), np.ndim(y) == 1
+        y, self._one_feature = check_features(y, len(X)), np.asarray(y).ndim == 1
         self._check_parameters()
         first, self.copies_, counts = distinct_rows(X)
         x, y = X[first], sums_by(self.copies_, y) / counts[:, None]
@@ -309,7 +314,7 @@ class PaperIteratedDiffusionMap(
     def _extended(self, X):
         "Rows after every iteration, and the last diffusion map `(q, M)` of them."
         check_is_fitted(self)
-        clouds, rows = [check_new(self, X)], TrainingRows(self.steps_[0].x)
+        clouds, rows = [check_new(self, X)], RowLookup(self.steps_[0].x)
         for step in self.steps_:  # a training row is where it was
             functions, dimension = step.extend(clouds[-1])
             functions = rows.recall(clouds[0], functions, step.functions)

@@ -13,8 +13,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from ..core.files import Storage
-from ..core.rows import PrincipalAxes
-from ..core.rows import TrainingRows as Copies
+from ..core.rows import PrincipalAxes, RowLookup
 from ..core.work import sums_by
 from ..diffusion.neighbors import Search
 
@@ -62,14 +61,16 @@ class TrainingRows(Storage):
         self.weights = None if np.all(mass[self.known] == 1) else mass
         n = len(self.X)
         self.groups = np.arange(n) if groups is None else joined_groups(groups, self.inverse, n)
-        self.axes = PrincipalAxes(self.X, most=n_pca)
-        self.points, self.copies = self.axes(self.X), Copies(self.X)
+        self.axes = PrincipalAxes.of(self.X).first(n_pca)
+        self.points, self.copies = self.axes(self.X), RowLookup(self.X)
         self.search = Search(self.points)
 
     features = property(lambda self: self.y)
 
     def of_known(self):
         "Rows, features, weights (or None) and groups of the rows whose feature is known."
+        if self.known.all():
+            return self.X, self.y, self.weights, self.groups
         weights = None if self.weights is None else self.weights[self.known]
         return self.X[self.known], self.y[self.known], weights, self.groups[self.known]
 

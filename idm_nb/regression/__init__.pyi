@@ -1,3 +1,4 @@
+from .curve import LearningCurve as LearningCurve
 from .kernel import FeatureEstimate as FeatureEstimate
 from .kernel import KernelRegression as KernelRegression
 from .stacked import ErrorModel as ErrorModel

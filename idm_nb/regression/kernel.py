@@ -8,6 +8,7 @@ __all__ = ['FeatureEstimate', 'KernelRegression']
 # %% ../../nbs/07_regression/16_estimates.ipynb #1bf33437
 import time
 from abc import ABC, abstractmethod
+from copy import copy
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
@@ -24,21 +25,32 @@ class FeatureEstimate(Storage, ABC):
     """Estimate of a feature, with held-out residuals at the training rows.
 
     A subclass fits rows `X` `(N, m)` and features `y` `(N, n)`, leaves out whole `groups` `(N,)`
-    when it says what a training row would get as a new one, counts rows by `weights` `(N,)`, and
-    sets `residuals_` `(N, n)`, the features less their held-out values.
+    when it computes what a training row would get as a new one, and counts rows by `sample_weight`
+    `(N,)`. It sets `residuals_` `(N, n)`, the features less their held-out values, and `seen_`, the
+    number of rows from which a held-out value is made.
     """
 
     @abstractmethod
-    def fit(self, X, y, groups=None, weights=None):
+    def fit(self, X, y, *, sample_weight=None, groups=None):
         "Fit, and find the held-out residuals; returns self."
 
     @abstractmethod
     def predict(self, X):
         "Values `(q, n)` at new rows `(q, m)`."
 
-    def r2(self, y, weights=None):
+    def refit(self, X, y, rows, *, sample_weight=None, groups=None):
+        "The same method fitted to some `rows` `(r,)` of the training data: an object that predicts."
+        given = dict(sample_weight=sample_weight, groups=groups)
+        some = {name: None if part is None else part[rows] for name, part in given.items()}
+        return copy(self).fit(X[rows], y[rows], **some)
+
+    def free_rows(self, n):
+        "Mask `(N,)` of the rows that `refit` to `n` rows may use, or None for all."
+        return None
+
+    def r2(self, y, sample_weight=None):
         "Share of the variance of `y` that the held-out values explain."
-        w = np.ones(len(y)) if weights is None else weights
+        w = np.ones(len(y)) if sample_weight is None else sample_weight
         spread = w @ (y - np.average(y, axis=0, weights=w)) ** 2
         return float(1 - np.sum(w @ self.residuals_**2) / np.sum(spread))
 
@@ -161,6 +173,13 @@ def rms(residuals):
     return float(np.sqrt(np.mean(np.sum(residuals**2, axis=1))))
 
 # %% ../../nbs/07_regression/16_estimates.ipynb #e4a2d29f
+def smoother_input(sample_weight, groups, n):
+    "Labels `(n,)` of groups, the same or None if each row is its own group, and roots of weights."
+    labels = labels_of(groups, n)
+    s = np.ones(n) if sample_weight is None else np.sqrt(sample_weight)
+    return labels, None if labels.max() == n - 1 else labels, s
+
+
 class CrossTuned(FeatureEstimate):
     """Estimate by a smoother whose parameters are chosen outside the fold they are used for.
 
@@ -174,7 +193,8 @@ class CrossTuned(FeatureEstimate):
 
     Attributes
     ----------
-    models_ : list of Smoother, one a fold; residuals_ : (N, n) array; seconds_ : float
+    models_ : list of Smoother, one a fold; fold_ : (N,) int array
+    residuals_ : (N, n) array; seen_ : int; seconds_ : float
     """
 
     def __init__(self, *, max_dense=1500, n_landmarks=1000, random_state=0):
@@ -184,15 +204,13 @@ class CrossTuned(FeatureEstimate):
     def smoother(self):
         "A new `Smoother`."
 
-    def fit(self, X, y, groups=None, weights=None):
-        start, N = time.process_time(), len(X)
+    def fit(self, X, y, *, sample_weight=None, groups=None):
+        start, N = time.thread_time(), len(X)
         rng = check_random_state(self.random_state)
-        labels = labels_of(groups, N)
-        alone = None if labels.max() == N - 1 else labels
-        s = np.ones(N) if weights is None else np.sqrt(weights)
-        fold = fold_of_rows(labels, N_FOLDS if N < MANY else 2, rng)
+        labels, alone, s = smoother_input(sample_weight, groups, N)
+        fold = self.fold_ = fold_of_rows(labels, N_FOLDS if N < MANY else 2, rng)
         landmarks = None if N <= self.max_dense else np.sort(rng.permutation(N)[: self.n_landmarks])
-        self.models_, self.residuals_ = [], np.empty_like(y)
+        self.models_, self.residuals_, self.seen_ = [], np.empty_like(y), N
         for k in range(fold.max() + 1):
             others = np.flatnonzero(fold != k)
             tried = some_rows(others, labels, N_TRIED, rng)
@@ -201,11 +219,27 @@ class CrossTuned(FeatureEstimate):
             self.models_.append(model.fit(X, y, alone, s, others, landmarks))
             self.residuals_[fold == k] = model.residuals[fold == k]
             del model.residuals
-        self.seconds_ = time.process_time() - start
+        self.seconds_ = time.thread_time() - start
         return self
 
     def predict(self, X):
         return np.mean([model.predict(X) for model in self.models_], axis=0)
+
+    def free_rows(self, n):
+        return None if n < N_TRIED else self.fold_ != 0
+
+    def refit(self, X, y, rows, *, sample_weight=None, groups=None):
+        N, n = len(X), len(rows)
+        labels, alone, s = smoother_input(sample_weight, groups, N)
+        few = None if alone is None else np.unique(labels[rows], return_inverse=True)[1]
+        X, y, s = X[rows], y[rows], s[rows]
+        tune = n < N_TRIED
+        model = self.smoother().tune(X, y, few, s) if tune else copy(self.models_[0])
+        order = check_random_state(self.random_state).permutation(n)
+        landmarks = None if N <= self.max_dense else np.sort(order[: self.n_landmarks * n // N])
+        model.fit(X, y, few, s, np.arange(n), landmarks)
+        del model.residuals
+        return model
 
 # %% ../../nbs/07_regression/16_estimates.ipynb #00e7a045
 RIDGES = 10.0 ** np.arange(-10, 4)  # in units of the total variance
@@ -407,6 +441,16 @@ class StretchedKernel(Smoother):
     def predict(self, X):
         return self.kernel.predict((X - self.mean) @ self.stretch)
 
+# %% ../../nbs/07_regression/16_estimates.ipynb #914c0204
+class OnAxes(Storage):
+    "A model of coordinates on principal axes, for rows."
+
+    def __init__(self, axes, model):
+        self.axes, self.model = axes, model
+
+    def predict(self, X):
+        return self.model.predict(self.axes(X))
+
 # %% ../../nbs/07_regression/16_estimates.ipynb #e28ae0e7
 class KernelRegression(CrossTuned):
     """Kernel regression with a Gaussian kernel on data stretched by what it learns of itself.
@@ -447,9 +491,12 @@ class KernelRegression(CrossTuned):
         lambda self: np.mean([m.kernel.noise_variance for m in self.models_])
     )
 
-    def fit(self, X, y, groups=None, weights=None):
+    def fit(self, X, y, *, sample_weight=None, groups=None):
         self.axes_ = PrincipalAxes(X)  # distances are the same, and there are fewer columns
-        return super().fit(self.axes_(X), y, groups, weights)
+        return super().fit(self.axes_(X), y, sample_weight=sample_weight, groups=groups)
 
     def predict(self, X):
         return super().predict(self.axes_(X))
+
+    def refit(self, X, y, rows, **options):
+        return OnAxes(self.axes_, super().refit(self.axes_(X), y, rows, **options))

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.checks import check_choice, check_fit, check_new, check_number, is_auto
 from ..core.files import Storage
-from ..core.rows import TrainingRows
+from ..core.rows import RowLookup
 from ..derivatives.scaling_law import tune_local_bandwidth
 from ..diffusion.diffusion_map import SpectralMap, whole_dimension
 from ..diffusion.neighbors import NeighborGraph, squared_lengths, warn_if_apart
@@ -191,7 +191,7 @@ class ConformalMap(SpectralMap):
         check_choice("keep_self", self.keep_self, ("auto", True, False))
         k = self.n_neighbors
         k = min(int(max(64, 10 * effective)), len(X) - 1) if is_auto(k) else k
-        self.graph_, self.rows_, nearest = NeighborGraph(X, k), TrainingRows(X), min(nearest, k)
+        self.graph_, self.rows_, nearest = NeighborGraph(X, k), RowLookup(X), min(nearest, k)
         self.n_connected_components_ = warn_if_apart(self.graph_)
         self.dimension_ = self.dimension_used_ = self.dimension
         if is_auto(self.dimension):

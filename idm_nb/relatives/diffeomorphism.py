@@ -26,7 +26,7 @@ from idm_nb.core.checks import (
     is_auto,
 )
 from ..core.files import Storage
-from ..core.rows import TrainingRows, distinct_rows
+from ..core.rows import RowLookup, distinct_rows
 from ..derivatives.derivative import LocalRegression
 from ..diffusion.diffusion_map import DiffusionMap
 from ..diffusion.examples import linear_residual
@@ -50,7 +50,7 @@ class PulledBack(Storage):
     smallest = 1e-6  # Markov eigenvalues below it are lost to rounding in the extension
 
     def __init__(self, X, Y, graph, epsilon, n, ridge, **options):
-        self.graph, self.rows, self.groups = graph, TrainingRows(X), distinct_rows(X)[1]
+        self.graph, self.rows, self.groups = graph, RowLookup(X), distinct_rows(X)[1]
         self.regression = LocalRegression(ridge=ridge).fit(graph, Y, self.groups)
         metric = StretchedMetric(X, self.regression.derivatives_)
         self.diffusion = Diffusion(metric, graph, epsilon, n, **options)

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.checks import check_choice, check_fit, check_new, check_number, is_auto
-from ..core.rows import TrainingRows, fix_signs
+from ..core.rows import RowLookup, fix_signs
 from ..derivatives.derivative import LocalRegression
 from ..diffusion.diffusion_map import SpectralMap
 from ..diffusion.neighbors import NeighborGraph, pieces, warn_if_apart
@@ -214,7 +214,7 @@ class HiddenVariables(SpectralMap):
         check_number("alpha", self.alpha, 0, 1)
         check_choice("guard", self.guard, (True, False))
         check_choice("keep_self", self.keep_self, ("auto", True, False))
-        self.rows_, metric = TrainingRows(X), hidden_metric(X, covariances, self.rank_, self.guard)
+        self.rows_, metric = RowLookup(X), hidden_metric(X, covariances, self.rank_, self.guard)
         chosen = hidden_bandwidth(metric, self.epsilon, self.keep_self)
         self.kernel_sum_, epsilon, self.keep_self_ = chosen
         edges, self.epsilon_ = near_pairs(metric, epsilon, isinstance(self.epsilon, str))

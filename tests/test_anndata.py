@@ -1,0 +1,171 @@
+"""Tables of single cells: anything with the attributes of AnnData, and AnnData with scanpy where they are installed."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from idm_nb.app.anndata import branch_genes, fit, project, read_h5ad, write_h5ad
+from idm_nb.datasets import feature_example
+
+OPTIONS = dict(regressor="kernel", random_state=0)
+X, Y, _ = feature_example("torus x", 900, random_state=0)
+NAMES = ["prediction", "std", "branch", "foreign"]
+
+
+def cells(rows=slice(None), **more):
+    "A table of points of a torus with its feature, an angle and words in `obs`."
+    count = len(X[rows])
+    words = np.array(["a", "b"])[np.arange(count) % 2]
+    obs = pd.DataFrame({"x": Y[rows, 0], "word": words, **more}, index=map(str, range(count)))
+    table = SimpleNamespace(X=X[rows], obs=obs, obsm={"X_pca": X[rows]}, varm={}, uns={})
+    table.var_names = ["x", "y", "z"]
+    return table
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    adata = cells()
+    return adata, fit(adata, "x", **OPTIONS)
+
+
+def test_results_are_those_of_the_model(fitted):
+    adata, model = fitted
+    value, std = model.predict(X, return_std=True)
+    assert np.array_equal(adata.obs.idm_prediction, value)
+    assert np.array_equal(adata.obs.idm_std, std)
+    assert np.array_equal(adata.obs.idm_branch.cat.codes, model.branch_)
+    assert not adata.obs.idm_foreign.any()
+    assert str(model.verdict_) == adata.uns["idm"]["verdict"]
+
+
+def test_coordinates_are_turned_only(fitted):
+    adata, model = fitted
+    Z, place = adata.obsm["X_idm"], model.transform(X)
+    assert Z.shape == place.shape
+    assert np.allclose(Z @ Z.T, place @ place.T)
+    # the first is the feature, the second tells the two sides apart
+    assert abs(np.corrcoef(Z[:, 0], Y[:, 0])[0, 1]) > 0.999
+    middle = np.abs(Y[:, 0]) < 0.5
+    side = Z[middle, 1] > (Z[middle, 1].max() + Z[middle, 1].min()) / 2
+    agree = np.mean(side == (X[middle, 1] > 0))
+    assert max(agree, 1 - agree) > 0.98
+
+
+def test_new_cells(fitted):
+    adata, model = fitted
+    new = cells(slice(0, 50))
+    new.obsm = {"X_pca": X[:50] + 0.01}
+    new.obsm["X_pca"][0] = 50.0
+    assert project(new, model, key_added="later") is new
+    assert np.array_equal(new.obs.later_prediction, model.predict(new.obsm["X_pca"]))
+    assert new.obs.later_foreign.iloc[0] and new.obs.later_foreign.sum() == 1
+    assert list(new.obs.later_branch.cat.categories) == list(adata.obs.idm_branch.cat.categories)
+
+
+def test_components_of_the_reference():
+    axes = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0][:, :2]
+    adata = cells()
+    adata.X, adata.varm["PCs"] = sparse.csr_matrix(X), axes
+    adata.obsm["X_pca"] = (X - X.mean(axis=0)) @ axes
+    model = fit(adata, "x", **OPTIONS)
+    new = cells(slice(0, 30))
+    new.X, new.var_names, new.obsm = X[:30][:, [2, 0, 1]], ["z", "x", "y"], {}
+    project(new, model, reference=adata)
+    assert np.allclose(new.obsm["X_pca"], adata.obsm["X_pca"][:30])
+    # rounding makes new rows of them: their places are those of rows without a known feature
+    place = model.transform(new.obsm["X_pca"])
+    assert np.allclose(np.linalg.norm(new.obsm["X_idm"], axis=1), np.linalg.norm(place, axis=1))
+    new.var_names = ["z", "x", "w"]
+    with pytest.raises(ValueError, match="1 genes of the reference are missing, first 'y'"):
+        project(new, model, reference=adata)
+    adata.X = 2 * adata.X
+    new.var_names = ["z", "x", "y"]
+    with pytest.raises(ValueError, match="is not what its"):
+        project(new, model, reference=adata)
+
+
+def test_an_angle_is_two_columns():
+    ring, angle, _ = feature_example("annulus angle", 400, random_state=0)
+    obs = pd.DataFrame(angle, columns=["sin", "cos"])
+    adata = SimpleNamespace(X=ring, obs=obs, obsm={}, uns={}, var_names=["a", "b"])
+    fit(adata, ["sin", "cos"], use_rep="X", **OPTIONS)
+    assert {"idm_prediction_sin", "idm_prediction_cos", "idm_std_cos"} <= set(adata.obs)
+
+
+def test_cells_without_a_value_are_placed():
+    adata = cells()
+    adata.obs.loc[adata.obs.index[:100], "x"] = np.nan
+    fit(adata, "x", **OPTIONS)
+    missed = adata.obs.idm_prediction[:100] - Y[:100, 0]
+    assert np.sqrt(np.mean(missed**2)) < 0.1 * Y.std()
+    assert np.isfinite(adata.obsm["X_idm"]).all()
+
+
+@pytest.mark.parametrize(
+    "key, options, message",
+    [
+        ("hour", {}, "obs has no column 'hour'; it has x, word"),
+        ("word", {}, r"obs\['word'\] is not a column of numbers \(the first value is 'a'\)"),
+        ("day", {}, r"obs\['day'\] is not a column of numbers"),
+        ("x", dict(use_rep="X_umap"), "obsm has no 'X_umap' .it has 'X_pca'.: run scanpy.pp.pca"),
+        ("x", dict(groups="donor"), "obs has no column 'donor'"),
+    ],
+)
+def test_messages(key, options, message):
+    adata = cells(day=pd.date_range("2020-01-01", periods=900))
+    with pytest.raises(ValueError, match=message):
+        fit(adata, key, **options, **OPTIONS)
+
+
+def test_genes_that_set_branches_apart(fitted):
+    adata, model = fitted
+    genes = branch_genes(adata)
+    between = genes[genes.branch.isin(["1", "2"]) & genes.above & (genes.effect.abs() > 0.1)]
+    assert between.gene.tolist() == ["y", "y"]
+    assert np.prod(between.effect) < 0
+
+
+def test_files_and_scanpy(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    plain = cells()
+    adata = anndata.AnnData(sparse.csr_matrix(X), plain.obs, pd.DataFrame(index=plain.var_names))
+    adata.obsm["X_pca"] = X.copy()
+    model = fit(adata, "x", **OPTIONS)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    again = anndata.read_h5ad(tmp_path / "cells.h5ad")
+    assert np.array_equal(again.obsm["X_idm"], adata.obsm["X_idm"])
+    for name in NAMES:
+        assert again.obs[f"idm_{name}"].equals(adata.obs[f"idm_{name}"])
+    columns, data = read_h5ad(tmp_path / "cells.h5ad")
+    assert data == ["X_pca1", "X_pca2", "X_pca3"] and list(columns)[:3] == ["cell", "x", "word"]
+    genes, data = read_h5ad(tmp_path / "cells.h5ad", use_rep="X")
+    assert data == ["x", "y", "z"] and np.allclose(genes["y"], X[:, 1])
+    assert np.allclose(genes["obs_x"], Y[:, 0])  # a gene has the name x
+    with pytest.raises(ValueError, match="has no 'X_umap' in obsm; it has X_idm, X_pca"):
+        read_h5ad(tmp_path / "cells.h5ad", use_rep="X_umap")
+    (tmp_path / "no.h5ad").write_text("no table")
+    with pytest.raises(ValueError, match="cannot be read as an .h5ad file"):
+        read_h5ad(tmp_path / "no.h5ad")
+    found = {name: adata.obs[f"idm_{name}"].to_numpy() for name in NAMES}
+    found["branch"] = model.branch_
+    out = tmp_path / "placed.h5ad"
+    write_h5ad(tmp_path / "cells.h5ad", out, model, model.transform(X), found, key_added="map")
+    placed = anndata.read_h5ad(out)
+    assert np.allclose(placed.obsm["X_map"], adata.obsm["X_idm"])
+    assert (placed.obs.map_branch == placed.obs.idm_branch).all()
+    assert placed.uns["map"]["verdict"] == str(model.verdict_)
+    assert (placed.X != adata.X).nnz == 0
+    scanpy = pytest.importorskip("scanpy")
+    read = scanpy.read_h5ad(out)
+    axes = scanpy.pl.embedding(read, basis="idm", color="idm_branch", show=False)
+    assert len(axes.collections[0].get_offsets()) == 900
+
+
+def test_the_module_does_not_hide_the_package():
+    import idm_nb.app.anndata as ours
+
+    anndata = pytest.importorskip("anndata")
+    assert hasattr(anndata, "AnnData") and anndata.__name__ == "anndata" != ours.__name__

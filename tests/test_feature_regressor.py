@@ -1,0 +1,190 @@
+"""The estimate of the feature takes any regressor, names them apart, counts rows, and is saved whole."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import idm_nb
+from idm_nb import DiffeomorphismMap, FeatureRegressor
+from idm_nb.datasets import feature_example
+from idm_nb.regression import KernelRegression, Verdict
+from idm_nb.regression.stacked import Boosting
+
+
+def table(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.05 * rng.normal(size=n)
+
+
+@parametrize_with_checks([FeatureRegressor(), FeatureRegressor(["ridge"])])
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_conformance_of_the_regressor(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_two_candidates_of_one_class_are_both_there(order):
+    X, y = table()
+    pair = [SVR(C=1000), SVR(C=1e-4)][::order]
+    model = FeatureRegressor(pair, random_state=0).fit(X, y)
+    assert list(model.r2_) == ["svr-1", "svr-2"]
+    assert model.weights_[f"svr-{1 if order == 1 else 2}"] > 0.9
+
+
+def test_names_of_classes_mean_nothing():
+    X, y = table()
+    for name in ("ridge", "kernel", "RidgeEstimate"):
+        forest = type(name, (RandomForestRegressor,), {})
+        model = FeatureRegressor([forest(20)], random_state=0).fit(X, y)
+        assert model.line_residuals_ is None and np.isfinite(model.noise_share_)
+    model = FeatureRegressor(["ridge", Ridge(), Ridge(9.0)], random_state=0).fit(X, y)
+    assert list(model.r2_) == ["ridge", "ridge-1", "ridge-2"]
+    with pytest.raises(ValueError, match="twice"):
+        FeatureRegressor(["ridge", "ridge"]).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "regressor",
+    [
+        KNeighborsRegressor(),
+        make_pipeline(StandardScaler(), SVR()),
+        make_pipeline(StandardScaler(), RandomForestRegressor(10)),
+        RandomForestRegressor(10),
+        KernelRegression(n_rounds=0),
+        "boosting",
+    ],
+    ids=lambda r: r if isinstance(r, str) else type(r).__name__,
+)
+def test_any_regressor_with_repeated_rows(regressor):
+    X, y = table()
+    model = FeatureRegressor([regressor], random_state=0)
+    rows = np.r_[np.arange(120), np.arange(40)]
+    repeated = model.fit(X[rows], y[rows]).predict(X)
+    weighted = model.fit(X, y, sample_weight=np.bincount(rows)).predict(X)
+    assert np.allclose(repeated, weighted, rtol=1e-9)
+
+
+def test_weights_that_are_no_counts():
+    X, y = table()
+    weight = np.linspace(0.5, 2.5, len(X))
+    assert np.isfinite(
+        FeatureRegressor(random_state=0).fit(X, y, sample_weight=weight).predict(X)
+    ).all()
+    with pytest.raises(ValueError, match="KNeighborsRegressor takes no weights"):
+        FeatureRegressor([KNeighborsRegressor()]).fit(X, y, sample_weight=weight)
+    for bad in (-weight, weight[:5], np.zeros(len(X)), np.full(len(X), np.nan)):
+        with pytest.raises(ValueError, match="sample_weight"):
+            FeatureRegressor(["ridge"]).fit(X, y, sample_weight=bad)
+
+
+def test_rows_without_weight_are_new_rows():
+    X, y = table()
+    weight = np.r_[np.ones(100), np.zeros(20)]
+    model = FeatureRegressor(random_state=0).fit(X, y, sample_weight=weight)
+    fewer = FeatureRegressor(random_state=0).fit(X[:100], y[:100])
+    assert np.allclose(model.predict(X), fewer.predict(X))
+    assert np.allclose(model.held_out_[100:, 0], fewer.predict(X[100:]))
+    assert np.allclose(model.residuals_[:100], fewer.residuals_)
+    assert np.isfinite(model.line_residuals_).all()
+
+
+def test_random_states_of_the_user_stay_and_others_are_set():
+    X, y = table()
+    own = make_pipeline(StandardScaler(), RandomForestRegressor(5, random_state=3))
+    fit = FeatureRegressor([own], random_state=0).fit(X, y)
+    assert [m[-1].random_state for m in fit.candidates_["pipeline"].models_] == [3] * 5
+    assert own[-1].random_state == 3
+    nested = make_pipeline(StandardScaler(), RandomForestRegressor(5))
+    twice = [FeatureRegressor([nested], random_state=0).fit(X, y).predict(X) for _ in range(2)]
+    assert np.array_equal(*twice) and nested[-1].random_state is None
+
+
+def test_threads_change_nothing():
+    X, y = table(250)
+    one, two = (FeatureRegressor(n_jobs=n, random_state=0).fit(X, y) for n in (None, 2))
+    assert np.allclose(one.predict(X), two.predict(X), rtol=1e-10)
+    assert np.allclose(one.learning_curve_.errors, two.learning_curve_.errors, rtol=1e-10)
+
+
+def test_equal_rows_are_left_out_together():
+    rng = np.random.default_rng(0)
+    X, y = np.repeat(rng.normal(size=(60, 3)), 2, axis=0), np.repeat(rng.normal(size=60), 2)
+    assert FeatureRegressor(random_state=0).fit(X, y).r2(y[:, None]) < 0.3
+
+
+def test_trees_of_a_file_predict_as_scikit_learn_does():
+    X, y = table(400)
+    new = table(300, seed=1)[0]
+    new[::7, 1] *= 50
+    trees = Boosting(random_state=0).fit(X, np.c_[y, y > 0])
+    theirs = HistGradientBoostingRegressor(random_state=0)
+    for k, column in enumerate((y, (y > 0) * 1.0)):
+        expected = theirs.fit(X, column).predict(new)
+        assert np.array_equal(trees.predict(new)[:, k], expected)
+        assert np.allclose(trees.trees_[k].predict(new), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("candidates", ["auto", ["boosting", "ridge"]], ids=str)
+def test_a_saved_regressor_says_the_same(tmp_path, candidates):
+    X, y = table(300)
+    model = FeatureRegressor(candidates, random_state=0).fit(X, y)
+    assert model.predict(X, return_std=True)[1].shape == y.shape
+    model.save(tmp_path / "m.npz")
+    again = idm_nb.load(tmp_path / "m.npz")
+    for one, other in zip(model.predict(X, return_std=True), again.predict(X, return_std=True)):
+        assert np.allclose(one, other, rtol=1e-9)
+    # 1000 x 1000 numbers of the error model are not in the file
+    assert (tmp_path / "m.npz").stat().st_size < 4e5
+    assert again.learning_curve_.errors.tolist() == model.learning_curve_.errors.tolist()
+
+
+@pytest.mark.parametrize("name", ["annulus radius", "torus phi", "sphere twisted"])
+def test_clean_features_are_never_called_noise(name):
+    X, y, _ = feature_example(name, 300, random_state=0)
+    verdict = Verdict(y, FeatureRegressor(random_state=0).fit(X, y), np.arange(300))
+    assert verdict.beats_chance and "noise" not in str(verdict)
+    noisy = y + 0.3 * y.std(axis=0) * np.random.default_rng(0).normal(size=y.shape)
+    assert FeatureRegressor(random_state=0).fit(X, noisy).noise_share_ > 0.8
+
+
+@pytest.mark.parametrize("n_rows", [5, 8, 12, 20, 60])
+def test_verdict_on_few_rows_and_on_noise(n_rows):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(n_rows, 12)), rng.normal(size=(n_rows, 1))
+        estimate = FeatureRegressor(["ridge", "kernel"], random_state=0).fit(X, y)
+        verdict = Verdict(y, estimate, np.arange(n_rows))
+        assert not verdict.beats_chance
+        assert ("too few" in str(verdict)) == (n_rows < 34)
+        with pytest.warns(UserWarning):
+            verdict.warn()
+
+
+def test_a_strong_relation_is_seen_from_twenty_rows():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    y = X[:, :1] + 0.01 * X[:, 1:]
+    assert Verdict(y, FeatureRegressor(random_state=0).fit(X, y), np.arange(20)).beats_chance
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_predictions_are_arrays_whatever_transform_returns(kind):
+    if importlib.util.find_spec(kind) is None:
+        pytest.skip(f"{kind} is not installed")
+    angle = 2 * np.pi * np.arange(100) / 100
+    X, Y = np.c_[np.cos(angle), 0.3 * np.sin(angle)], np.c_[np.cos(angle), np.sin(angle)]
+    model = DiffeomorphismMap(8, random_state=0).fit(X, Y)
+    expected = model.predict(X), model.inverse_predict(Y)
+    with config_context(transform_output=kind):
+        assert type(model.transform(X)).__module__.startswith(kind)
+        assert np.array_equal(model.predict(X), expected[0])
+        assert np.array_equal(model.inverse_predict(Y), expected[1])

@@ -1,0 +1,336 @@
+"""Forty spreadsheets of bad habits: each is read as it is meant, or one line says what to type, and that works.
+
+Every case is the same table of numbers, written badly. Where it is read, the numbers are compared with the true ones.
+"""
+
+import numpy as np
+import pytest
+
+from idm_nb.app.command_line import build_parser, features_of, load_inputs, main, model_of
+
+N = 24
+A = np.random.default_rng(0).normal(size=N).round(2) + 5
+B = np.round(1000 * np.random.default_rng(1).uniform(1, 900, N)) + 10_000
+Y = np.round(A + B / 1e5, 3)
+
+
+def table(head="a,b,y", row="{a},{b:.0f},{y}", mark="\n", first=0, **more):
+    "Lines of the table: names, and a row made of `a`, `b`, `y`, the number `k` and other columns."
+    lines = [
+        row.format(a=a, b=b, y=y, k=k, **{n: f(k) for n, f in more.items()}) for k, a, b, y in ROWS
+    ]
+    return mark.join([*([head] if head else []), *lines[first:]]) + mark
+
+
+ROWS = list(zip(range(N), A, B, Y))
+comma = lambda text: text.replace(".", ",")
+swiss = lambda b, mark: f"{b:,.0f}".replace(",", mark)
+PLAIN = table()
+GERMAN = comma(table("a;b;y", "{a};{b:.0f};{y}"))
+
+# name: text or bytes, and words that are said of it beside the numbers
+WORKS = {
+    "plain": (PLAIN, ""),
+    "semicolons": (PLAIN.replace(",", ";"), ""),
+    "tabs": (PLAIN.replace(",", "\t"), ""),
+    "blanks between cells": (PLAIN.replace(",", " "), ""),
+    "unnamed index column": (table(",a,b,y", "{k},{a},{b:.0f},{y}"), "taken as the index"),
+    "index saved twice": (table("Unnamed: 0,a,b,y", "{k},{a},{b:.0f},{y}"), "taken as the index"),
+    "unnamed index of words": (table(",a,b,y", "p{k},{a},{b:.0f},{y}"), "taken as the index"),
+    "byte-order mark": (b"\xef\xbb\xbf" + PLAIN.encode(), ""),
+    "UTF-16 of a spreadsheet": (PLAIN.replace(",", "\t").encode("utf-16"), ""),
+    "lines of Windows": (PLAIN.replace("\n", "\r\n"), ""),
+    "lines of old Macintosh": (PLAIN.replace("\n", "\r"), ""),
+    "everything quoted": (table('"a","b","y"', '"{a}","{b:.0f}","{y}"'), ""),
+    "blanks around cells": (table(" a , b , y ", " {a} , {b:.0f} , {y} "), ""),
+    "empty last rows": (PLAIN + ",,\n,,\n,,\n", "3 empty rows are left out"),
+    "empty lines in between": (PLAIN.replace("\n", "\n\n"), ""),
+    "empty last columns": (table("a,b,y,,", "{a},{b:.0f},{y},,"), ""),
+    "plus signs": (table(row="+{a},{b:.0f},{y}"), ""),
+    "scientific notation": (table(row="{a:.10E},{b:.10e},{y}"), ""),
+    "percent signs": (table(row="{z} %,{b:.0f},{y}", z=lambda k: repr(float(100 * A[k]))), ""),
+}
+KEEP = ["--feature", "y"]
+
+# name: text or bytes, words of the line that is said, and what is typed then
+TYPED = {
+    "decimal comma": (GERMAN, "type --decimal ,", "--decimal ,"),
+    "decimal comma in quotes": (
+        table(
+            row='"{u}",{b:.0f},"{v}"', u=lambda k: comma(str(A[k])), v=lambda k: comma(str(Y[k]))
+        ),
+        "type --decimal ,",
+        "--decimal ,",
+    ),
+    "thousands": (
+        table(row='{a},"{b:,.0f}",{y}'),
+        "type --decimal , if the comma begins the decimals, or --thousands ,",
+        "--thousands ,",
+    ),
+    "thousands and decimals": (
+        table(row='{a},"{b:,.2f}",{y}'),
+        "type --thousands ,",
+        "--thousands ,",
+    ),
+    "German thousands": (
+        table(
+            "a;b;y",
+            "{z};{s};{u}",
+            z=lambda k: comma(str(A[k])),
+            u=lambda k: comma(str(Y[k])),
+            s=lambda k: swiss(B[k], ".") + ",0",
+        ),
+        "type --",
+        "--thousands .",
+    ),
+    "Swiss thousands": (
+        table(row="{a},{s},{y}", s=lambda k: swiss(B[k], "'")),
+        "type --thousands",
+        '--thousands "\'"',
+    ),
+    "blanks as thousands": (
+        table(row="{a},{s},{y}", s=lambda k: swiss(B[k], "\xa0")),
+        "type --thousands",
+        "--thousands '\xa0'",
+    ),
+    "two words": (
+        table("a,b,sex,y", "{a},{b:.0f},{s},{y}", s=lambda k: "fm"[k % 2]),
+        "type --binary sex to use 'f' as 0 and 'm' as 1",
+        "--ignore sex",
+    ),
+    "several words": (
+        table("a,b,town,y", "{a},{b:.0f},{s},{y}", s=lambda k: ["Bern", "Ulm", "Graz"][k % 3]),
+        "--ignore town",
+        "--ignore town",
+    ),
+    "identifiers": (
+        table("who,a,b,y", "p{k},{a},{b:.0f},{y}"),
+        "type --index who if it names the rows",
+        "--index who",
+    ),
+    "dates of databases": (
+        table("day,a,b,y", "2024-01-{s},{a},{b:.0f},{y}", s=lambda k: f"{k + 1:02}"),
+        "leave the column out with --ignore day",
+        "--ignore day",
+    ),
+    "dates of offices": (
+        table("day,a,b,y", "{s}.1.2024,{a},{b:.0f},{y}", s=lambda k: k + 1),
+        "leave the column out with --ignore day",
+        "--ignore day",
+    ),
+    "times": (
+        table("at,a,b,y", "12:{s},{a},{b:.0f},{y}", s=lambda k: k + 10),
+        "leave the column out with --ignore at",
+        "--ignore at",
+    ),
+    "a mark for gaps in a column": (
+        table("a,b,c,y", "{a},{b:.0f},{s},{y}", s=lambda k: k if k % 5 else "n.d."),
+        "type --missing n.d. if that marks a gap",
+        "--missing n.d. --ignore c",
+    ),
+    "an error of the spreadsheet": (
+        table("a,b,c,y", "{a},{b:.0f},{s},{y}", s=lambda k: k if k != 3 else "#DIV/0!"),
+        "type --missing '#DIV/0!' if that marks a gap",
+        "--ignore c",
+    ),
+    "gaps": (
+        table("a,b,c,y", "{a},{b:.0f},{s},{y}", s=lambda k: k if k % 5 else ""),
+        "type --drop-gaps to leave out such rows, or --ignore c",
+        "--ignore c",
+    ),
+    "units below the names": (
+        PLAIN.replace("a,b,y\n", "a,b,y\nmm,kg,s\n"),
+        "type --units if that line holds units",
+        "--units",
+    ),
+    "a title": (
+        "Measurements of spring\n\n" + PLAIN,
+        "type --skip and the number of lines above the names",
+        "--skip 2",
+    ),
+    "merged headings": (
+        "left,,right\n" + PLAIN,
+        "type --skip and the number of lines above it",
+        "--skip 1",
+    ),
+    "Latin-1": (
+        PLAIN.replace("b", "Größe").encode("latin-1"),
+        "type --encoding latin-1",
+        "--encoding latin-1",
+    ),
+    "Latin-1 in a cell": (
+        table("a,b,town,y", "{a},{b:.0f},Zürich,{y}").encode("latin-1"),
+        "type --encoding latin-1",
+        "--encoding latin-1 --ignore town",
+    ),
+}
+
+# name: text or bytes, words of the line that is said; the file has to change, or another name be typed
+REFUSED = {
+    "duplicate names": (table("a,a,y"), "two columns named 'a': rename one of them", 1),
+    "no names": (
+        table(""),
+        "no column 'y'; its columns are c0, c1, c2 (its first line holds numbers",
+        2,
+    ),
+    "units in the cells": (
+        table(row="{a} mm,{b:.0f},{y}"),
+        "write units in the name of the column",
+        1,
+    ),
+    "a currency": (table(row="${a},{b:.0f},{y}"), "write units in the name of the column", 1),
+    "row names without a name": (
+        table(row="p{k},{a},{b:.0f},{y}"),
+        "put a comma before the first name",
+        1,
+    ),
+    "a line too short": (
+        PLAIN + "1,2\n",
+        "3 names but 2 columns in the line '1,2'; correct that line",
+        1,
+    ),
+    "a feature of words": (
+        table(row="{a},{b:.0f},{s}", s=lambda k: "low mid high".split()[k % 3]),
+        "a feature must be a number",
+        1,
+    ),
+    "a feature of dates": (
+        table(row="{a},{b:.0f},2024-01-{s}", s=lambda k: f"{k + 1:02}"),
+        "write dates as days since the first",
+        1,
+    ),
+    "a feature without values": (
+        table(row="{a},{b:.0f},"),
+        "column 'y' holds no number|same value in all rows",
+        1,
+    ),
+    "aligned by blanks": (table("a  b  y", "{a}  {b:.0f}  {y}"), "type tr -s ' ' ','", 1),
+    "a mixture of marks": (
+        table(row="{s},{b:.0f},{y}", s=lambda k: '"1,5"' if k == 2 else A[k]),
+        "type --decimal ,",
+        1,
+    ),
+}
+
+# name: text, and the words of a warning
+WARNED = {
+    "a column that counts": (
+        table("id,a,b,y", "{k},{a},{b:.0f},{y}"),
+        "type --index id if it only names them",
+    ),
+    "a last row of totals": (
+        table(",a,b,y", "p{k},{a},{b:.0f},{y}") + "Total,1,2,3\n",
+        "the last row is named 'Total'",
+    ),
+    "several rows of a person": (
+        table(",a,b,y", "{s},{a},{b:.0f},{y}", s=lambda k: f"p{k // 3}"),
+        "type --group index if rows of one value belong together",
+    ),
+}
+
+
+def write(tmp_path, text):
+    path = tmp_path / "t.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
+def numbers_of(path, *typed):
+    "Data and feature that a fit would use."
+    options = build_parser().parse_args(["fit", path, "--feature", "y", "--out", "o", *typed])
+    given = load_inputs(options)
+    fitted = model_of(given, options)
+    return fitted.prepare(given.table, role="data"), features_of(given, fitted)[0], given
+
+
+def check(path, *typed):
+    "The true numbers are read, and nothing else."
+    X, y, given = numbers_of(path, *typed)
+    # a percentage is divided by a hundred, which costs the last digit
+    assert np.allclose(X, np.c_[A, B], rtol=1e-15, atol=0) and np.array_equal(y[:, 0], Y)
+    return given
+
+
+def test_there_are_forty():
+    assert len({**WORKS, **TYPED, **REFUSED, **WARNED}) >= 40
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_read_as_it_is_meant(name, tmp_path, capsys):
+    text, words = WORKS[name]
+    check(write(tmp_path, text))
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_one_line_says_what_to_type(name, tmp_path, capsys):
+    import shlex
+
+    text, words, typed = TYPED[name]
+    path = write(tmp_path, text)
+    assert main(["fit", path, "--feature", "y", "--out", str(tmp_path / "o"), "--quiet"]) == 1
+    said = capsys.readouterr().err.strip()
+    assert said.startswith("idm-nb: error: ") and "\n" not in said and words in said, said
+    check(path, *shlex.split(typed))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_one_line_says_what_is_wrong(name, tmp_path, capsys):
+    text, words, status = REFUSED[name]
+    path = write(tmp_path, text)
+    assert main(["fit", path, "--feature", "y", "--out", str(tmp_path / "o"), "--quiet"]) == status
+    said = capsys.readouterr().err.strip()
+    assert said.startswith("idm-nb: error: ") and "\n" not in said, said
+    assert any(word in said for word in words.split("|")), said
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_what_is_rarely_meant_is_said(name, tmp_path):
+    text, words = WARNED[name]
+    with pytest.warns(UserWarning, match=words):
+        numbers_of(write(tmp_path, text))
+
+
+def test_two_words_become_zero_and_one(tmp_path):
+    given = numbers_of(write(tmp_path, TYPED["two words"][0]), "--binary", "sex")
+    assert np.array_equal(given[0][:, 2], np.arange(N) % 2)
+
+
+def test_marks_for_gaps_are_gaps(tmp_path, capsys):
+    path = write(tmp_path, TYPED["a mark for gaps in a column"][0])
+    X, y, given = numbers_of(path, "--missing", "n.d.", "--drop-gaps")
+    assert np.array_equal(given.table.rows - 1, np.flatnonzero(np.arange(N) % 5))
+    assert np.array_equal(X, np.c_[A, B, np.arange(N)][np.arange(N) % 5 > 0])
+    assert "5 rows with gaps are left out" in capsys.readouterr().err
+
+
+def test_identifiers_stay_as_they_are(tmp_path):
+    "Zeros in front of a number are part of a name."
+    text = table("id,a,b,y", "{s},{a},{b:.0f},{y}", s=lambda k: f"{k:03}")
+    given = check(write(tmp_path, text), "--index", "id")
+    assert given.table.columns["id"].tolist() == [f"{k:03}" for k in range(N)]
+
+
+@pytest.mark.parametrize("name", [n for n in WORKS if n not in ("blanks around cells",)])
+def test_parts_hold_the_same_numbers(name, tmp_path):
+    from idm_nb.app.many_rows import rows_of
+
+    path = write(tmp_path, WORKS[name][0])
+    found = [part.numbers(["a", "b", "y"], role="new") for part in rows_of(path).parts(7)]
+    assert np.allclose(np.vstack(found), np.c_[A, B, Y], rtol=1e-15, atol=0)
+
+
+def test_the_minus_sign_of_typesetters(tmp_path):
+    path = write(tmp_path, table(row="\u2212{a},{b:.0f},{y}"))
+    assert np.array_equal(numbers_of(path)[0], np.c_[-A, B])
+
+
+def test_decimals_of_two_kinds_are_refused(tmp_path, capsys):
+    path = write(tmp_path, table(row='{a},{b:.0f},"{z}"', z=lambda k: comma(str(Y[k]))))
+    for typed, words in (
+        ([], "type --decimal ,"),
+        (["--decimal", ","], "write all decimals in one way"),
+    ):
+        options = ["--feature", "y", "--out", str(tmp_path / "o"), *typed]
+        assert main(["fit", path, *options]) == 1
+        assert words in capsys.readouterr().err
