@@ -175,7 +175,15 @@ if sys.platform == "linux":
 
 
 # here the command has to change, otherwise the table
-USAGE = {"no such group", "data is feature", "folder", "nothing there", "a pipe", "years as names"}
+USAGE = {
+    "no such group",
+    "data is feature",
+    "folder",
+    "nothing there",
+    "a pipe",
+    "years as names",
+    "binary",
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)

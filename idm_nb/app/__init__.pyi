@@ -2,7 +2,6 @@ from .anndata import branch_genes as branch_genes
 from .anndata import fit as fit
 from .anndata import project as project
 from .anndata import read_h5ad as read_h5ad
-from .anndata import tools as tools
 from .anndata import write_h5ad as write_h5ad
 from .many_rows import in_parts as in_parts
 from .report import branch_columns as branch_columns

@@ -196,7 +196,7 @@ def features_of(given, fitted):
             note(f"feature {name!r} is True or False: it is used as 1 and 0")
         if name in given.binary:
             note("feature {!r}: {!r} is used as 0, {!r} as 1".format(name, *given.binary[name]))
-        if gaps.all() or not np.ptp(column[~gaps]):
+        if gaps.all() or (len(gaps) > 1 and not np.ptp(column[~gaps])):
             raise ValueError(f"{source.source}: feature {name!r} has the same value in all rows")
     if gaps.any():
         note(f"{gaps.sum()} rows have no value of the feature: they are placed as new rows")

@@ -7,6 +7,7 @@ __all__ = ['in_parts']
 
 # %% ../../nbs/12_application/35_many_rows.ipynb #6a527e4d
 import json
+import os
 import shutil
 import sys
 from itertools import chain
@@ -258,6 +259,10 @@ def place_parts(call, rows, target, size, verbose, n_jobs=1):
     source = Path(rows.source)
     file = [source.stat().st_size, source.stat().st_mtime_ns] if source.is_file() else []
     parts = Parts(target, [size, rows.source, rows.names, rows.count, *file])
+    if not os.path.exists(parts.folder) and next(rows.parts(size, len(first)), None) is None:
+        length, read = len(next(iter(opening.values()))), iter([opening])
+        write_whole(target, lambda path: WRITERS[ending(target)](path, read, length))
+        return len(first), gaps_in(opening)
     if not parts.done(opening)[0]:
         parts.add(len(first), opening, 0)
     number, count, _, _ = parts.done(opening)

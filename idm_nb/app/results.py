@@ -383,8 +383,8 @@ class Results:
 # %% ../../nbs/12_application/37_results.ipynb #903784b5
 def verdict_numbers(verdict):
     "A `Verdict` as a dict, with its sentences."
-    names = ("r2", "gain", "error", "beats_chance", "line", "best", "share", "noise_share")
-    found = {name: getattr(verdict, name) for name in names}
+    plain = (bool, int, float, str, type(None))
+    found = {name: value for name, value in vars(verdict).items() if isinstance(value, plain)}
     return {**without_nan(found), "sentences": verdict.sentences()}
 
 

@@ -175,8 +175,8 @@ class Verdict(Storage):
             return [f"With twice as many rows its error would fall by {in_words(self.fall)}."]
         if self.most < SMALL:
             return [
-                "More rows of the same kind would not help: what is left is noise, or depends on "
-                "something that these columns do not record."
+                "More rows of the same kind would not help: what is left is noise, depends on something "
+                "that these columns do not record, or is beyond this regressor."
             ]
         return [
             f"With twice as many rows its error would fall by {percent(self.most)} at most; these rows "
