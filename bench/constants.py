@@ -114,8 +114,8 @@ def measure(name, n, noise=0.0):
     )
 
 
-def main():
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+def main(n):
+    "Print the table for data sets of `n` rows."
     warnings.simplefilter("ignore")
     tasks = [(name, n, noise) for name in NAMES for noise in (0.0, 0.1)]
     base = np.array([measure(*task) for task in tasks])
@@ -147,4 +147,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 300)

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
@@ -130,6 +131,44 @@ def test_the_paper_counts_neighbours_and_components_that_there_are():
     X, y, _ = feature_example("sphere x", 30, random_state=0)
     model = PaperIteratedDiffusionMap("auto", random_state=0).fit(X, y)
     assert model.embedding_.shape == (30, 29) and len(model.residuals_) == model.n_iterations_ + 1
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_every_method_under_another_output(ring, kind):
+    pytest.importorskip(kind)
+    X, y, new, _ = (part[:200] for part in ring)
+    plain = IteratedDiffusionMap(regressor="kernel", random_state=0).fit(X, y)
+    with sklearn.config_context(transform_output=kind):
+        model = IteratedDiffusionMap(regressor="kernel", random_state=0).fit(X, y)
+        moved = model.transform(new)
+        assert list(moved.columns) == list(model.get_feature_names_out())
+        assert np.array_equal(np.asarray(moved), plain.transform(new))
+        assert list(model.fit_transform(X, y).columns) == list(moved.columns)
+        for a, b in zip(model.predict(new, return_std=True), plain.predict(new, return_std=True)):
+            assert np.array_equal(a, b)
+        for name in ("predict", "assign", "assign_proba", "foreign"):
+            assert np.array_equal(getattr(model, name)(new), getattr(plain, name)(new))
+        for a, b in zip(model.kneighbors(new, 3), plain.kneighbors(new, 3)):
+            assert np.array_equal(a, b)
+        assert model.score(new, y) == plain.score(new, y)
+        pair = DiffeomorphismMap().fit(X, X[:, ::-1])
+        assert pair.predict(new).shape == (200, 2) and len(pair.transform(new).columns)
+        assert len(DiffusionMap(2).fit(X).transform(new).columns) == 2
+        paper = PaperIteratedDiffusionMap(1, n_components=5).fit(X, y)
+        assert len(paper.transform(new).columns) == 5 and paper.predict(new).shape == (200,)
+
+
+def test_names_and_width_of_the_output():
+    X, y, _ = feature_example("torus x", 1500, random_state=0)
+    model = IteratedDiffusionMap(random_state=0).fit(X, y)
+    names = model.get_feature_names_out()
+    assert names[0] == "feature0" and names[1] == "branch0" and names[-1] == "axis2"
+    assert np.allclose(np.corrcoef(model.embedding_[:, 0], y[:, 0])[0, 1], 1)
+    with pytest.warns(UserWarning, match="n_components=2 is too few for 4 branches"):
+        short = IteratedDiffusionMap(n_components=2, random_state=0).fit(X, y)
+    assert np.array_equal(short.embedding_, model.embedding_[:, :2])
+    with pytest.warns(FutureWarning, match="that is n_pca"):
+        IteratedDiffusionMap(n_components=64, regressor="ridge", random_state=0).fit(X, y)
 
 
 def test_grid_with_ties_extends_exactly():

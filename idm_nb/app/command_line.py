@@ -107,7 +107,7 @@ def load_inputs(options):
     own = features if source is table else []
     group, label = (name and table.find(name)[0] for name in (options.group, options.label))
     left_out = {*own, *all_found(table, options.ignore), group, label, table.index}
-    data = all_found(table, options.columns) or [n for n in table.names if n not in left_out]
+    data = all_found(table, options.columns) or [n for n in table.data if n not in left_out]
     shared = sorted(set(data) & set(own))
     if shared:
         raise UsageError(f"column {shared[0]!r} is both data and feature")
@@ -282,12 +282,39 @@ def open_model(path):
     return fitted
 
 
+def run_cells(options, fitted):
+    "Copy an `.h5ad` file and add what the map says of its cells."
+    from idm_nb.app.anndata import write_h5ad
+    from idm_nb.app.results import check_folder
+    from idm_nb.app.tables import UsageError, ending, read_table
+    from idm_nb.core.files import write_whole
+
+    out = Path(options.out)
+    if ending(options.data) != ".h5ad" or options.command == "alike":
+        raise UsageError(f"--out {out}: only the cells of an .h5ad file are placed into another")
+    check_folder(out.parent, [out.name])
+    table = read_table(options.data, **style_of(options))
+    placed, known = fitted.placed(table)
+    if not known.all():
+        raise ValueError(f"{table.source}: {(~known).sum()} cells have gaps; leave them out")
+    columns = {"branch": placed.branch, "foreign": placed.foreign}
+    for name, prediction, error in zip(fitted.features, *(a.T for a in fitted.decoded(placed))):
+        end = "" if len(fitted.features) == 1 else f"_{name}"
+        columns.update({f"prediction{end}": prediction, f"std{end}": error})
+    told = fitted.model, placed.embedding, columns
+    write_whole(out, lambda path: write_h5ad(options.data, path, *told))
+    say(options, f"{len(table)} cells written to {out}")
+
+
 def run_parts(options, columns_of):
     "Write what `columns_of(fitted, table, index)` says of each part of a file to `options.out`."
     from idm_nb.app.many_rows import check_target, place_parts, rows_of
     from idm_nb.app.results import check_folder
 
-    fitted, out = open_model(options.model), check_target(options.out)
+    fitted = open_model(options.model)
+    if options.out.lower().endswith(".h5ad"):
+        return run_cells(options, fitted)
+    out = check_target(options.out)
     if str(out) != "-":
         check_folder(out.parent, [out.name])
     rows = rows_of(options.data, **style_of(options))
@@ -502,7 +529,7 @@ well, 1 if the table has to change, and 2 if the command has to change.
 """
 
 FIT = """\
-Fit a table (CSV, TSV, Parquet, feather, NPY, NPZ). All columns but the feature, the index,
+Fit a table (CSV, TSV, Parquet, feather, NPY, NPZ, h5ad). All columns but the feature, the index,
 the group, the label and the ignored ones are data. The folder receives
   report.html      how far to trust the map, and pictures, in one file
   predictions.csv  true and predicted feature of every row, its standard error and
@@ -521,6 +548,7 @@ Examples:
     idm-nb fit visits.csv --feature severity --group patient --label clinic --out results
     idm-nb fit labor.csv --feature Ausbeute --decimal , --binary Katalysator --out results
     idm-nb fit wind.parquet --feature direction --angle degrees --ignore station --out results
+    idm-nb fit cells.h5ad --feature hours --group embryo --scale none --out results
     idm-nb fit images.npz --feature y --columns X --scale none --holdout 0.3 --out results
 """
 
@@ -536,8 +564,10 @@ Examples:
     idm-nb {name} results/model.npz new.csv --out {name}.csv
     idm-nb {name} results/model.npz labor.csv --decimal , --out {name}.parquet
     idm-nb {name} results/model.npz millions.csv.gz --out {name}.parquet --rows 50000 --jobs 4
-    idm-nb {name} results/model.npz new.csv --out - | head
+    idm-nb {name} results/model.npz new.csv --out - | head{more}
 """
+
+CELLS = "\n    idm-nb {name} results/model.npz cells.h5ad --out placed.h5ad"
 
 ALIKE = """\
 For each row of a table the training rows that are most like it: near in the map, so alike in the
@@ -597,7 +627,9 @@ def add_new_rows(parser, run):
     kinds = ".csv, .tsv (also .gz, .bz2), .parquet, .feather, .npz, .npy, or - for standard output"
     add("--out", required=True, metavar="FILE", help=kinds)
     size = within(1, ENDLESS)
-    add("--rows", type=size, default=10_000, metavar="N", help="rows of a part (default 10000)")
+    add(
+        "--rows", type=size, default=10_000, metavar="N", help="most rows of a part (default 10000)"
+    )
     add("--jobs", type=size, default=1, metavar="N", help="processes (default 1)")
     add("--quiet", action="store_true", help="no progress on standard error")
     add_reading(parser)
@@ -606,12 +638,17 @@ def add_new_rows(parser, run):
 # %% ../../nbs/12_application/38_command_line.ipynb #0a1d57d9
 def build_parser():
     "The argument parser of `idm-nb`."
+    cells = lambda name: CELLS.format(name=name) * (name in ("transform", "predict"))
     style = dict(formatter_class=argparse.RawDescriptionHelpFormatter)
     parser = argparse.ArgumentParser("idm-nb", description=DESCRIPTION, epilog=EXAMPLES, **style)
     parser.add_argument("--version", action="version", version=f"idm-nb {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     add = lambda name, text, more, examples: commands.add_parser(
-        name, help=text, description=more, epilog=examples.format(name=name), **style
+        name,
+        help=text,
+        description=more,
+        epilog=examples.format(name=name, more=cells(name)),
+        **style,
     )
     fit = add("fit", "fit a table", FIT, FIT_EXAMPLES)
     add_columns(fit)

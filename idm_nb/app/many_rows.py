@@ -31,7 +31,6 @@ from idm_nb.app.tables import (
     opened,
     write_lines,
 )
-from ..core.checks import check_number
 from ..core.files import write_whole
 from ..core.work import progress
 
@@ -61,7 +60,7 @@ def text_rows(path, style):
     from pyarrow import ArrowInvalid, csv
 
     text = TextFile(path, style)
-    options = text.options(text.names, block_size=2**24)
+    options = text.options(text.names)
 
     def tables(size, start):
         row = 0
@@ -313,6 +312,8 @@ def in_parts(call, source, target, *, rows=10_000, columns=None, n_jobs=1, verbo
     >>> np.load(target).ravel()[:3]
     array([3., 3., 3.])
     """
+    from idm_nb.core.checks import check_number
+
     check_number("rows", rows, 1, integer=True)
     check_number("n_jobs", n_jobs, 1, integer=True)
     found = rows_of(source)

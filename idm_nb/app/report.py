@@ -129,21 +129,18 @@ def headline_of(verdict, errors):
     "A `Verdict` in plain words, with `typical_errors`."
     if not verdict.beats_chance:
         return (
-            "No relation was found: the columns do not predict the feature better than chance. "
-            "Do not draw conclusions from the pictures below."
+            "No relation was found: the columns are not shown to predict the feature better than "
+            "chance. Do not draw conclusions from the pictures below."
         )
     size = [
         f"A prediction of {name} is typically off by {error:.2g}; the mean would be off by {rest:.2g}."
         for name, error, rest in errors[:3]
     ]
-    line = (
-        [] if verdict.bends or not np.isfinite(verdict.line) else ["A straight line does as well."]
-    )
     known = (
         f"The columns explain {percent(verdict.r2)} of the variation of the feature in rows that "
         f"were not used for the prediction."
     )
-    return " ".join([known, *size, *line])
+    return " ".join([known, *size])
 
 # %% ../../nbs/12_application/36_report.ipynb #bf12c82c
 def estimate_section(model):
@@ -467,7 +464,7 @@ def advice(model, new=None):
             "Many rows have a near copy. If rows belong together (one patient, one batch), fit again "
             "with groups: otherwise all numbers of this page are too good."
         )
-    if np.isfinite(verdict.line) and not verdict.bends and count == 1:
+    if verdict.line >= verdict.r2 and count == 1:
         found.append(
             "A line does as well and there is one branch: linear regression says the same."
         )
@@ -476,16 +473,12 @@ def advice(model, new=None):
             f"Compare the {count} branches by the columns that set them apart, and check them on "
             f"rows of a new experiment: they were found in this table."
         )
-    if verdict.r2 > 0.999:
-        pass
-    elif verdict.noise_share > 0.5:
-        found.append(
-            "What the prediction misses looks like noise. More rows will help little; other columns, "
-            "or a more exact measurement of the feature, will."
-        )
+    if verdict.falls:
+        found.append("Measure more rows: the error still falls with their number.")
     else:
         found.append(
-            "What the prediction misses does not look like noise: more rows are likely to help."
+            "The rows do not show that more of them would help. If the error is too large, measure "
+            "other columns, or the feature more exactly."
         )
     if new is not None and new.foreign.any():
         found.append(

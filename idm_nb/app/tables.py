@@ -22,7 +22,7 @@ import numpy as np
 
 LARGEST = 1e100  # of a number; squares of such numbers are still finite
 
-# %% ../../nbs/12_application/34_tables.ipynb #c437ee71
+# %% ../../nbs/12_application/34_tables.ipynb #b53a8c24
 GAPS = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "NULL", "null", "None", "-nan")
 TRUE, FALSE = ("True", "TRUE", "true"), ("False", "FALSE", "false")
 
@@ -72,7 +72,7 @@ def is_number(value, style=None):
     except (TypeError, ValueError):
         return False
 
-# %% ../../nbs/12_application/34_tables.ipynb #9f6c5970
+# %% ../../nbs/12_application/34_tables.ipynb #ce333697
 NUMBER, DATE = r"[-+]?\d{1,3}", r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}.*|\d{1,2}:\d\d.*"
 HINTS = {
     rf"({DATE}|\d{{1,2}}\W*[A-Za-z]{{3,9}}\W*\d{{2,4}})": "write dates as days since the first{leave}",
@@ -121,7 +121,7 @@ class Table:
 
     Attributes
     ----------
-    names : list of str, of all columns
+    names : list of str, of all columns; data : those of them that are data unless told otherwise
     rows : (N,) int array, numbers of the rows in the file, the first is 1
 
     Examples
@@ -133,7 +133,7 @@ class Table:
     def __init__(self, columns, source="table", before=0, index=None, style=None, notes=()):
         self.columns, self.source, self.index = dict(columns), str(source), index
         self.names, self.style, self.notes = list(self.columns), style or Style(), list(notes)
-        self.count = len(next(iter(self.columns.values()), ()))
+        self.count, self.data = len(next(iter(self.columns.values()), ())), self.names
         self.rows = np.arange(before + 1, before + self.count + 1)
 
     def __len__(self):
@@ -143,7 +143,7 @@ class Table:
         "The rows that a slice, a mask or numbers choose; they keep their numbers."
         columns = {name: np.asarray(column)[chosen] for name, column in self.columns.items()}
         found = Table(columns, self.source, 0, self.index, self.style, self.notes)
-        found.rows = self.rows[chosen]
+        found.rows, found.data = self.rows[chosen], self.data
         return found
 
     def parts(self, size, start=0):
@@ -282,13 +282,13 @@ class TextFile:
         kind = self.encoding.removesuffix("-sig").upper()
         return ValueError(f"{self.path} is not {kind} text; type --encoding latin-1, or what it is")
 
-    def options(self, words=(), block_size=None):
+    def options(self, words=()):
         "What pyarrow's readers are told; the columns `words` stay text."
         from pyarrow import csv, string
 
         encoding = "utf8" if self.encoding.startswith("utf-8") else self.encoding
         refuse = lambda row: self.bad.append(row) or "error"
-        lines = dict(skip_rows=self.skip, column_names=self.names, block_size=block_size)
+        lines = dict(skip_rows=self.skip, column_names=self.names)
         kinds = dict(column_types=dict.fromkeys(words, string()), decimal_point=self.style.decimal)
         kinds.update(null_values=sorted(self.style.gaps), true_values=TRUE, false_values=FALSE)
         marks = dict(delimiter=self.mark, newlines_in_values=True, invalid_row_handler=refuse)
@@ -414,8 +414,19 @@ def read_arrow(path, style):
     return arrow_table(read.read_table(str(path)), path, style)
 
 
+def read_cells(path, style):
+    "Table of the cells of an `.h5ad` file; the columns of `obs` are no data unless they are named."
+    from idm_nb.app.anndata import read_h5ad
+
+    columns, data = read_h5ad(path)
+    table = Table(columns, path, 0, style.index or "cell", style)
+    table.data = data
+    return table
+
+
 READERS = {
     **dict.fromkeys(TEXT, read_csv),
+    ".h5ad": read_cells,
     **dict.fromkeys(PARQUET + FEATHER, read_arrow),
     **dict.fromkeys((".npy", ".npz"), read_numpy),
 }
@@ -436,14 +447,17 @@ def opened(path, readers, style):
     try:
         return readers[ending(path)](path, style)
     except ImportError:
-        raise UsageError(f"{path} needs pyarrow: pip install 'idm_nb[tables]'") from None
+        extra = "anndata" if ending(path) == ".h5ad" else "tables"
+        raise UsageError(
+            f"{path}: a package is missing that reads it: pip install 'idm_nb[{extra}]'"
+        ) from None
     except Exception as error:  # the many ways in which files can be damaged
         known = isinstance(error, ValueError) and str(error).startswith((str(path), "--"))
         raise error if known else ValueError(f"{path} cannot be read: {error}") from None
 
 
 def read_table(path, **style):
-    """Table of a CSV, TSV, Parquet, feather, NPY or NPZ file, by the ending of its name.
+    """Table of a CSV, TSV, Parquet, feather, NPY, NPZ or h5ad file, by the ending of its name.
 
     CSV and TSV files may be compressed (`.csv.gz`, `.csv.bz2`).
 
@@ -558,6 +572,9 @@ WRITERS = {
 def write_table(path, columns):
     "Write a dict from name to column to a file; its ending says how."
     WRITERS[ending(path)](path, iter([columns]), len(next(iter(columns.values()))))
+
+
+write_csv = write_table  # its former name
 
 # %% ../../nbs/12_application/34_tables.ipynb #47a27371
 from dataclasses import fields

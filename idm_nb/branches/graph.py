@@ -9,53 +9,212 @@ __all__ = ['Branches']
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import pdist, squareform
 
-from .level_sets import ODDS, WINDOW, level_sets
+from .level_sets import ODDS, STEPS, WINDOW, level_sets
+from .walk import few, lengths_of
 from ..core.files import Storage
 from ..diffusion.neighbors import Search
+
+# %% ../../nbs/08_branches/22_graph.ipynb #44a438d6
+JOINED, APART = 2.0, 4.0  # ratios of volumes: rows nearer than the first are joined, ...
+
+
+def follow(sets, v, side, alone=False):
+    "Rows of set `v` and of the next windows' on one side; `alone`: until something else joins."
+    reached, front = {v}, [v]
+    for _ in range(STEPS):
+        front = {u for w in front for u in sets.beside(w, side).tolist()} - reached
+        if alone:
+            front = {u for u in front if len(sets.beside(u, 1 - side)) == 1}
+        reached |= front
+    return np.unique(np.concatenate([sets.rows(u) for u in reached]))
+
+
+def joined_rows(points, groups, ratio):
+    """Which rows `(n, n)` are near, in units of the sparser of their groups.
+
+    Parameters
+    ----------
+    points : (n, m) array; groups : list of int arrays, rows of each group; ratio : float, of volumes
+    """
+    distance, reach = squareform(pdist(points)), np.zeros(len(points))
+    length, inverse = lengths_of(distance)
+    for rows in groups:
+        if len(rows):
+            typical = np.median(length[rows]) * ratio ** inverse[rows].mean()
+            reach[rows] = np.maximum(reach[rows], typical)
+    return distance <= np.maximum(reach, reach[:, None])
+
+
+def grown(joined, order, seeds):
+    """Where seeds meet if rows are added one by one.
+
+    Parameters
+    ----------
+    joined : (n, n) bool array; order : (n,) int array of rows
+    seeds : (n, d) bool array; a component holds a seed if it has more than half of its rows
+
+    Returns
+    -------
+    met : list of (row, rows of its component) for each seed that met another, or None
+    part : (n,) int array, component of each row in the end
+    """
+    n, d = seeds.shape
+    part, members, held = np.arange(n), [[i] for i in range(n)], seeds.astype(int)
+    half, there, met = seeds.sum(axis=0) / 2, np.zeros(n, dtype=bool), [None] * d
+    for i in order:
+        for b in np.unique(part[joined[i] & there]):
+            a = part[i]
+            holding = held[a] > half, held[b] > half
+            if holding[0].any() and holding[1].any():
+                for x, holds in zip((a, b), holding):
+                    for j in np.flatnonzero(holds):
+                        met[j] = met[j] or (i, list(members[x]))
+            a, b = (a, b) if len(members[a]) >= len(members[b]) else (b, a)
+            part[members[b]] = a
+            members[a] += members[b]
+            held[a] += held[b]
+        there[i] = True
+    return met, part
+
+# %% ../../nbs/08_branches/22_graph.ipynb #4fe09dda
+def meeting(points, heights, sets, arms, side, trunk=None):
+    """How arms meet, from their middle to where they begin.
+
+    Parameters
+    ----------
+    arms : (d,) int array of sets, that go on to the given `side`; trunk : a set linked to all, or None
+
+    Returns
+    -------
+    list of (rows, level, ends, part) for each arm: its rows up to the level at which it meets another, or
+    all that hang together with it if it `ends` before; level None if it does not meet another;
+    `part` is the same for arms that hang together
+    """
+    up = heights if side else -heights
+    of_arms = [follow(sets, a, side, alone=True) for a in arms]
+    middle = np.median(up[np.unique(np.concatenate(of_arms))])
+    of_trunk = follow(sets, trunk, 1 - side) if trunk is not None else np.empty(0, dtype=int)
+    groups = [rows[up[rows] <= middle] for rows in (*of_arms, of_trunk)]
+    here = np.unique(np.concatenate(groups))
+    groups = [np.searchsorted(here, rows) for rows in groups]
+    groups[-1] = np.setdiff1d(groups[-1], np.concatenate(groups[:-1]))
+    seeds = np.zeros((len(here), len(arms)), dtype=bool)
+    for j, rows in enumerate(groups[:-1]):
+        if len(rows):
+            seeds[rows[up[here[rows]] >= np.median(up[here[rows]])], j] = True
+    seeds[seeds.sum(axis=1) > 1] = False
+    order = np.argsort(-up[here], kind="stable")
+    for ratio in (JOINED, APART):
+        met, part = grown(joined_rows(points[here], groups, ratio), order, seeds)
+        home = [np.bincount(part[rows]).argmax() if len(rows) else -1 for rows in groups[:-1]]
+        ends = [m is None and home.count(h) == 1 for m, h in zip(met, home)]
+        if all(ends):  # the one with most of the trunk goes on
+            ends[np.argmax([(part[groups[-1]] == h).sum() for h in home])] = False
+        if not any(ends):
+            break
+    rows = [
+        np.flatnonzero(part == h) if e else m[1] if m else np.empty(0, dtype=int)
+        for m, h, e in zip(met, home, ends)
+    ]
+    level = [heights[here[m[0]]] if m else None for m in met]
+    return [(here[r], l, e, h) for r, l, e, h in zip(rows, level, ends, home)]
+
+# %% ../../nbs/08_branches/22_graph.ipynb #a598352b
+def part_strangers(points, sets):
+    "Cut sets through which nothing passes from the window below to the window above."
+    for v in reversed(range(len(sets.window))):  # a new set has a later number
+        rows = sets.rows(v)
+        if len(rows) > 2 * few(len(rows)):
+            part = connected_components(joined_rows(points[rows], [np.arange(len(rows))], APART))[1]
+            if not part.any():
+                continue
+            shared = [
+                np.isin(rows, np.concatenate([*(sets.rows(u) for u in sets.beside(v, side)), []]))
+                for side in (0, 1)
+            ]
+            if all(there.any() for there in shared):
+                lower, upper = (np.bincount(part[there]).argmax() for there in shared)
+                if lower != upper:
+                    sets.take_out(v, rows[(part == upper) | (part != lower) & shared[1]])
+
+
+def settle(points, heights, sets):
+    """Decide which arms join and which end, and where.
+
+    Returns
+    -------
+    forks : list of (trunk, side, arms, meetings), see `meeting`
+    folds : list of (side, arms, meetings) of sets that begin or end in one window and meet there
+    """
+    part_strangers(points, sets)
+    forks, todo = {}, True
+    while todo:
+        todo, forks = False, []
+        for side in (1, 0):
+            degree = np.bincount(sets.links[:, 1 - side], minlength=len(sets.window))
+            for v in np.flatnonzero(degree > 1):
+                arms = sets.beside(v, side)
+                met = meeting(points, heights, sets, arms, side, v)
+                forks.append((v, side, arms, met))
+                todo = any(sets.take_out(v, rows) for rows, _, ends, _ in met if ends)
+                if todo:
+                    break
+            if todo:
+                break
+    folds = []
+    for side in (1, 0):
+        free = np.setdiff1d(np.arange(len(sets.window)), sets.links[:, side])
+        for i in np.unique(sets.window[free]):
+            arms = free[sets.window[free] == i]
+            if len(arms) > 1:
+                met = meeting(points, heights, sets, arms, side)
+                for part in {m[3] for m in met}:
+                    there = [
+                        j
+                        for j, (_, level, _, h) in enumerate(met)
+                        if level is not None and h == part
+                    ]
+                    if len(there) > 1:
+                        folds.append((side, arms[there], [met[j] for j in there]))
+    return forks, folds
 
 # %% ../../nbs/08_branches/22_graph.ipynb #5daa01c2
 def arcs_of(sets):
     "Arc `(v,)` of each set of a `WindowSets`, and the irregular links `(l, 2)`."
-    regular = (sets.degree == 1).all(axis=1)
-    n, pairs = len(sets.window), sets.links[regular]
+    n = len(sets.window)
+    up, down = (np.bincount(sets.links[:, end], minlength=n) for end in (0, 1))
+    regular = (up[sets.links[:, 0]] == 1) & (down[sets.links[:, 1]] == 1)
+    pairs = sets.links[regular]
     joined = sp.csr_matrix((np.ones(len(pairs)), tuple(pairs.T)), (n, n))
     return connected_components(joined, directed=False)[1], sets.links[~regular]
 
-# %% ../../nbs/08_branches/22_graph.ipynb #aa0da730
-def centrality_of(features, sets):
-    "How far each point of each window is from its middle, a list of (w,) arrays."
-    if sets.spans is None:
-        centers = [features[w].mean(axis=0) for w in sets.windows]
-        return [np.linalg.norm(features[w] - c, axis=1) for w, c in zip(sets.windows, centers)]
-    rank = np.argsort(np.argsort(features[:, 0], kind="stable"))
-    return [np.abs(rank[w] - (a + b) / 2) for w, (a, b) in zip(sets.windows, sets.spans)]
 
-
-def rows_of_arcs(sets, arc, centrality):
-    """The arc `(N,)` of each row.
-
-    `centrality` is a list of (w,) arrays, how far each point is from the middle of its window.
-    """
-    rows = np.concatenate(sets.windows)
-    of_entry = arc[np.concatenate([l + sets.offset[i] for i, l in enumerate(sets.labels)])]
-    order = np.lexsort((np.concatenate(centrality), rows))
-    rows, of_entry = rows[order], of_entry[order]
-    first = np.flatnonzero(np.r_[True, np.diff(rows) > 0])
-    found, trunks = of_entry[first], set()
-    for end in (0, 1):
-        forks = sets.links[sets.degree[:, end] > 1]
-        trunks |= set(map(tuple, arc[forks[:, [end, 1 - end]]].tolist()))
-    for place, stop in zip(first, np.r_[first[1:], len(rows)]):
-        seen = of_entry[place:stop].tolist()
-        if len(set(seen)) > 1:
-            trunk = {a for a in seen for b in seen if (a, b) in trunks and (b, a) not in trunks}
-            left = [a for a in seen if a not in trunk] or seen
-            found[np.searchsorted(first, place)] = left[0]
+def rows_of_arcs(sets, arc, features, forks=()):
+    "The arc `(N,)` of each row: most votes of its windows, those in the middle of which it lies first."
+    votes = np.zeros((len(features), arc.max() + 1))
+    rank = np.argsort(np.argsort(features, axis=0, kind="stable"), axis=0)
+    for i, w in enumerate(sets.windows):
+        off = np.linalg.norm(rank[w] - np.median(rank[w], axis=0), axis=1)
+        votes[w, arc[sets.labels[i] + sets.offset[i]]] += 1.01 - off / off.max()
+    found = votes.argmax(axis=1)
+    for v, side, arms, met in forks:
+        near = np.unique(
+            np.concatenate([follow(sets, v, 1 - side), *(follow(sets, a, side) for a in arms)])
+        )
+        near = near[np.isin(found[near], arc[[v, *arms]])]
+        beyond = features[near, 0] if side else -features[near, 0]
+        levels = [level if side else -level for _, level, *_ in met if level is not None]
+        if levels:
+            found[near[beyond < min(levels)]] = arc[v]
+        for a, (rows, level, *_) in zip(arms, met):
+            if level is not None:
+                found[np.intersect1d(rows, near)] = arc[a]
     return found
 
 # %% ../../nbs/08_branches/22_graph.ipynb #6e31421e
-STEM, TRUNK, LEAF = 0.75, 0.5, 0.1  # shares of a window
+SHORT = 0.5  # of a window: arcs between nodes, and stems, with fewer rows are contracted
 
 
 class ArcGraph:
@@ -67,30 +226,28 @@ class ArcGraph:
     heights : dict from node to height; became : (A,) array, the arc that each is now part of
     """
 
-    def __init__(self, sets, arc, forks, rows, heights):
+    def __init__(self, arc, links, rows, heights, forks, folds):
         n = arc.max() + 1
-        meet = np.c_[n + arc[forks[:, 0]], arc[forks[:, 1]]]
+        meet = [(n + a, b) for a, b in arc[links].tolist()]
+        levels = [(arc[v] + n * side, met) for v, side, _, met in forks]
+        for side, arms, met in folds:
+            at = arc[arms] + n * (1 - side)
+            meet += [(at[0], other) for other in at[1:]]
+            levels.append((at[0], met))
+        meet = np.array(meet, dtype=int).reshape(-1, 2)
         joined = sp.csr_matrix((np.ones(len(meet)), tuple(meet.T)), (2 * n, 2 * n))
         node = connected_components(joined, directed=False)[1]
         self.arcs = {a: (int(node[a]), int(node[n + a])) for a in range(n)}
         self.mass = dict(enumerate(np.bincount(rows, minlength=n).tolist()))
-        self.became = np.arange(n)
-        self.heights = self._heights(sets, arc, node, rows, heights)
-
-    def _heights(self, sets, arc, node, rows, heights):
-        "A fork lies at the bottom of the window that first shows its arms, a merger at the top."
-        found, n = {}, arc.max() + 1
-        for (a, b), (up, down) in zip(sets.links.tolist(), sets.degree.tolist()):
-            lower, upper = sets.windows[sets.window[a]], sets.windows[sets.window[b]]
-            at = found.setdefault(int(node[n + arc[a]]), [])
-            at += [heights[upper].min()] if up > 1 else []
-            at += [heights[lower].max()] if down > 1 else []
-        known = {v: float(np.mean(at)) for v, at in found.items() if at}
+        self.became, found = np.arange(n), {}
+        for place, met in levels:
+            known = [level for _, level, *_ in met if level is not None]
+            found.setdefault(int(node[place]), []).extend(known)
+        self.heights = {v: float(np.mean(known)) for v, known in found.items() if known}
         for a, ends in self.arcs.items():
             mine = heights[rows == a] if self.mass[a] else heights
             for v, end in zip(ends, (mine.min(), mine.max())):
-                known.setdefault(v, float(end))
-        return known
+                self.heights.setdefault(v, float(end))
 
     def at(self):
         "Dict from node to its arcs below and above."
@@ -106,70 +263,52 @@ class ArcGraph:
         self.mass[heir] += self.mass.pop(a)
         del self.arcs[a]
 
-    def merge_nodes(self, gone, kept):
-        "Let node `kept` take the place of node `gone`."
-        self.arcs = {
-            a: tuple(kept if v == gone else v for v in ends) for a, ends in self.arcs.items()
-        }
+    def straighten(self):
+        "Join the two arcs at a node with one below and one above; True if there was one."
+        for below, above in self.at().values():
+            if len(below) == len(above) == 1 and below[0] != above[0]:
+                self.arcs[below[0]] = self.arcs[below[0]][0], self.arcs[above[0]][1]
+                self.absorb(above[0], below[0])
+                return True
+        return False
 
-# %% ../../nbs/08_branches/22_graph.ipynb #de6294ec
-def straighten(graph):
-    "Join the two arcs at a node with one below and one above; True if there was one."
-    for below, above in graph.at().values():
-        if len(below) == len(above) == 1 and below[0] != above[0]:
-            a, b = below[0], above[0]
-            graph.arcs[a] = (graph.arcs[a][0], graph.arcs[b][1])
-            graph.absorb(b, a)
-            return True
-    return False
-
-# %% ../../nbs/08_branches/22_graph.ipynb #b3096723
-def too_small(graph, size):
-    "The arc that is smallest for its kind, as (share of its limit, arc, kind), or None."
-    at, found = graph.at(), []
-    for a, (lower, upper) in graph.arcs.items():
-        (down, beside_lower), (beside_upper, up) = at[lower], at[upper]
-        free_below = not down and len(beside_lower) == 1
-        free_above = not up and len(beside_upper) == 1
-        if graph.mass[a] == 0:
-            return 0.0, a, "empty"
-        if free_below and free_above:
-            continue  # a piece of its own
-        if not (free_below or free_above):
-            alone = len(beside_lower) == len(beside_upper) == 1
-            kind = ("trunk", TRUNK) if alone else None
-        else:
-            beside, beyond = (beside_upper, up) if free_below else (beside_lower, down)
-            kind = (
-                ("leaf", LEAF) if len(beside) > 1 else ("stem", STEM) if len(beyond) > 1 else None
-            )
-        if kind and graph.mass[a] < kind[1] * size:
-            found.append((graph.mass[a] / (kind[1] * size), a, kind[0]))
-    return min(found, default=None)
-
-# %% ../../nbs/08_branches/22_graph.ipynb #257accad
-def simplify(graph, size):
-    "Contract what is thinner than a window of `size` rows; returns the graph."
-    while True:
-        if straighten(graph):
-            continue
-        small = too_small(graph, size)
-        if small is None:
-            return graph
-        _, a, kind = small
-        at, (lower, upper) = graph.at(), graph.arcs[a]
+    def contract(self, a):
+        "Give arc `a` to the largest of its neighbours; a leaf goes, of other arcs the ends become one."
+        at, (lower, upper) = self.at(), self.arcs[a]
         touching = {b for v in (lower, upper) for side in at[v] for b in side} - {a}
         if not touching:  # a piece without rows
-            del graph.arcs[a], graph.mass[a]
-            continue
-        heir = max(touching, key=graph.mass.get)
-        tip = lower if sum(map(len, at[lower])) == 1 else upper
-        graph.absorb(a, heir)
-        if kind != "leaf":
-            gone, kept = (upper, lower) if tip == lower else (lower, upper)
-            if kind == "trunk":
-                graph.heights[kept] = (graph.heights[lower] + graph.heights[upper]) / 2
-            graph.merge_nodes(gone, kept)
+            del self.arcs[a], self.mass[a]
+            return
+        free = [sum(map(len, at[v])) == 1 for v in (lower, upper)]
+        leaf = self.is_leaf(a, at)
+        self.absorb(a, max(touching, key=self.mass.get))
+        if not leaf and lower != upper:
+            low, high = self.heights[lower], self.heights[upper]
+            self.heights[lower] = low if free[0] else high if free[1] else (low + high) / 2
+            one = lambda v: lower if v == upper else v
+            self.arcs = {b: tuple(map(one, ends)) for b, ends in self.arcs.items()}
+
+    def is_leaf(self, a, at):
+        "Has arc `a` a free end, and other arcs beside it on the same side of its other end?"
+        (below, above), (under, over) = at[self.arcs[a][0]], at[self.arcs[a][1]]
+        return (not below and len(above) == 1 and len(under) > 1) or (
+            not over and len(under) == 1 and len(above) > 1
+        )
+
+    def simplify(self, limit):
+        "Contract arcs with fewer rows than `limit`, but no leaves and no whole pieces; returns the graph."
+        while True:
+            if self.straighten():
+                continue
+            at, small = self.at(), []
+            for a, ends in self.arcs.items():
+                piece = all(sum(map(len, at[v])) == 1 for v in ends)
+                least = 1 if piece or self.is_leaf(a, at) else limit
+                if self.mass[a] < least or ends[0] == ends[1]:
+                    small.append((self.mass[a], a))
+            if not small:
+                return self
+            self.contract(min(small)[1])
 
 # %% ../../nbs/08_branches/22_graph.ipynb #67931a1b
 def numbered(graph, n_arcs):
@@ -205,6 +344,7 @@ class Branches(Storage):
     ends : (b, 2) int array, lower and upper node of each branch (empty for several features)
     masses : (b,) int array, rows of each branch
     size : int, rows of a window
+    pieces : (b,) int array, the connected piece of each branch; n_pieces : int
 
     Examples
     --------
@@ -220,20 +360,33 @@ class Branches(Storage):
         options = dict(odds=odds, window=window, n_neighbors=n_neighbors)
         sets = level_sets(points, self.features, **options)
         self.search, self.size = Search(points), sets.size
-        self._read(sets)
+        self._read(points, sets)
         self.masses = np.bincount(self.membership, minlength=self.n_branches)
 
     n_branches = property(lambda self: int(self.membership.max()) + 1)
     heights = property(lambda self: self.features[:, 0])
+    n_pieces = property(lambda self: int(self.pieces.max()) + 1)
 
-    def _read(self, sets):
-        arc, forks = arcs_of(sets)
-        rows = rows_of_arcs(sets, arc, centrality_of(self.features, sets))
+    @property
+    def pieces(self):
+        if not len(self.ends):
+            return np.arange(self.n_branches)
+        joined = np.zeros((len(self.nodes),) * 2)
+        joined[tuple(self.ends.T)] = 1
+        return connected_components(joined, directed=False)[1][self.ends[:, 0]]
+
+    def _read(self, points, sets):
         self.nodes, self.ends = np.empty(0), np.empty((0, 2), dtype=int)
-        if sets.spans is None:
+        if self.features.shape[1] > 1:
+            arc, _ = arcs_of(sets)
+            rows = rows_of_arcs(sets, arc, self.features)
             self.membership = np.unique(rows, return_inverse=True)[1].ravel()
             return
-        graph = simplify(ArcGraph(sets, arc, forks, rows, self.heights), sets.size)
+        forks, folds = settle(points, self.heights, sets)
+        arc, links = arcs_of(sets)
+        rows = rows_of_arcs(sets, arc, self.features, forks)
+        graph = ArcGraph(arc, links, rows, self.heights, forks, folds)
+        graph.simplify(SHORT * sets.size)
         self.nodes, self.ends, branch = numbered(graph, arc.max() + 1)
         self.membership = branch[rows]
 

@@ -39,7 +39,7 @@ class LearningCurve(Storage):
 
     Examples
     --------
-    >>> squares = np.outer([5.0, 3.0, 2.0], np.linspace(0.5, 1.5, 99))
+    >>> squares = np.outer([5.0, 3.0, 2.0], np.ones(99))
     >>> curve = LearningCurve([25, 50, 100], squares)
     >>> round(curve.noise, 3), round(float(curve.fall() ** 2), 3)
     (0.5, 0.018)
@@ -70,8 +70,8 @@ class LearningCurve(Storage):
     def _noise(self):
         if not self.falls:
             return 1.0
-        factor, last = self._factor(), self.errors[2]
-        return float(np.clip(1 - factor / (1 - factor) * self.step / max(last, 1e-300), 0, 1))
+        factor, step = self._factor(), max(self.step - 2 * self.standard_error, 0)
+        return float(np.clip(1 - factor / (1 - factor) * step / max(self.errors[2], 1e-300), 0, 1))
 
     def fall(self, most=False):
         "Share by which the root mean squared error falls with twice the rows; `most`: an upper bound."
