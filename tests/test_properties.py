@@ -16,7 +16,7 @@ import idm_nb
 from idm_nb.app import read_table
 from idm_nb.app.tables import is_number, write_csv
 from idm_nb.core import Storage, load
-from idm_nb.core.rows import TrainingRows, distinct_rows, mean_of_copies
+from idm_nb.core.rows import RowLookup, distinct_rows, mean_of_copies
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -317,6 +317,6 @@ def test_equal_rows_are_found(rows):
     X = np.array(rows, dtype=float) * [1, -0.0]
     first, inverse, counts = distinct_rows(X)
     assert np.array_equal(X[first][inverse], X) and counts.sum() == len(X)
-    assert np.array_equal(first, TrainingRows(X).find(X[first])) and np.all(np.diff(first) > 0)
+    assert np.array_equal(first, RowLookup(X).find(X[first])) and np.all(np.diff(first) > 0)
     values = mean_of_copies(X, np.arange(2.0 * len(X)).reshape(-1, 2))
     assert np.allclose(values, values[first][inverse])

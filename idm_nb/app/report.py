@@ -27,6 +27,7 @@ from idm_nb.core.pictures import (
 from ..core.rows import PrincipalAxes
 from ..diffusion.neighbors import nearest, nearest_others
 from ..idm.reeb import reeb_graph
+from ..regression.verdict import SMALL
 
 # %% ../../nbs/12_application/36_report.ipynb #c77fe0b8
 @dataclass
@@ -473,12 +474,12 @@ def advice(model, new=None):
             f"Compare the {count} branches by the columns that set them apart, and check them on "
             f"rows of a new experiment: they were found in this table."
         )
-    if verdict.falls:
+    if verdict.falls and verdict.fall >= SMALL:
         found.append("Measure more rows: the error still falls with their number.")
-    else:
+    elif 1 - verdict.r2 > 1e-3:
         found.append(
-            "The rows do not show that more of them would help. If the error is too large, measure "
-            "other columns, or the feature more exactly."
+            "The rows do not show that more of them would help much. If the error is too large, "
+            "measure other columns, or the feature more exactly."
         )
     if new is not None and new.foreign.any():
         found.append(

@@ -16,7 +16,7 @@ from .walk import few, lengths_of
 from ..core.files import Storage
 from ..diffusion.neighbors import Search
 
-# %% ../../nbs/08_branches/22_graph.ipynb #44a438d6
+# %% ../../nbs/08_branches/22_graph.ipynb #25e0e352
 JOINED, APART = 2.0, 4.0  # ratios of volumes: rows nearer than the first are joined, ...
 
 
@@ -78,7 +78,7 @@ def grown(joined, order, seeds):
         there[i] = True
     return met, part
 
-# %% ../../nbs/08_branches/22_graph.ipynb #4fe09dda
+# %% ../../nbs/08_branches/22_graph.ipynb #f2e9c3b8
 def meeting(points, heights, sets, arms, side, trunk=None):
     """How arms meet, from their middle to where they begin.
 
@@ -121,23 +121,34 @@ def meeting(points, heights, sets, arms, side, trunk=None):
     level = [heights[here[m[0]]] if m else None for m in met]
     return [(here[r], l, e, h) for r, l, e, h in zip(rows, level, ends, home)]
 
-# %% ../../nbs/08_branches/22_graph.ipynb #a598352b
+# %% ../../nbs/08_branches/22_graph.ipynb #04c77d97
+def strangers_of(points, sets, v):
+    "Rows of set `v` that lead to sets on one side, and are joined to nothing on the other side."
+    rows = sets.rows(v)
+    if len(rows) <= 2 * few(len(rows)):
+        return rows[:0]
+    part = connected_components(joined_rows(points[rows], [np.arange(len(rows))], APART))[1]
+    shared = [[np.isin(rows, sets.rows(u)) for u in sets.beside(v, side)] for side in (0, 1)]
+    if not part.any() or not all(shared):
+        return rows[:0]
+    parts = [{int(np.bincount(part[there]).argmax()) for there in side} for side in shared]
+    for here, beyond, near in zip(parts, parts[::-1], shared):
+        large = {
+            p for p in here - beyond if not here & beyond or np.sum(part == p) > 2 * few(len(rows))
+        }
+        if large:
+            strange = np.isin(part, list(large))
+            return rows[strange | np.any(near, axis=0) & ~np.isin(part, list(beyond))]
+    return rows[:0]
+
+
 def part_strangers(points, sets):
-    "Cut sets through which nothing passes from the window below to the window above."
-    for v in reversed(range(len(sets.window))):  # a new set has a later number
-        rows = sets.rows(v)
-        if len(rows) > 2 * few(len(rows)):
-            part = connected_components(joined_rows(points[rows], [np.arange(len(rows))], APART))[1]
-            if not part.any():
-                continue
-            shared = [
-                np.isin(rows, np.concatenate([*(sets.rows(u) for u in sets.beside(v, side)), []]))
-                for side in (0, 1)
-            ]
-            if all(there.any() for there in shared):
-                lower, upper = (np.bincount(part[there]).argmax() for there in shared)
-                if lower != upper:
-                    sets.take_out(v, rows[(part == upper) | (part != lower) & shared[1]])
+    "Cut sets through which nothing passes from some set below to any above, or from above to below."
+    cut = True
+    while cut:
+        cut = False
+        for v in reversed(range(len(sets.window))):  # a new set has a later number
+            cut |= sets.take_out(v, strangers_of(points, sets, v))
 
 
 def settle(points, heights, sets):

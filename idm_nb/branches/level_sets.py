@@ -56,7 +56,7 @@ def windows_of(features, size):
     near = shared.data >= size / 4
     return windows, list(zip(shared.row[near].tolist(), shared.col[near].tolist()))
 
-# %% ../../nbs/08_branches/21_level_sets.ipynb #e71427be
+# %% ../../nbs/08_branches/21_level_sets.ipynb #088f4b4a
 def rows_beside(features, labels):
     "Fewest rows of a set that lie in the range of another, and the other way round."
     sets = [features[labels == c] for c in range(labels.max() + 1)]
@@ -212,7 +212,7 @@ def spanning_edges(pairs, shared, n):
     tree = minimum_spanning_tree(sp.csr_matrix((weights, tuple(np.array(pairs).T)), (n, n))).tocoo()
     return list(zip(tree.row.tolist(), tree.col.tolist()))
 
-# %% ../../nbs/08_branches/21_level_sets.ipynb #34fffced
+# %% ../../nbs/08_branches/21_level_sets.ipynb #4c5ea449
 def events_between(rows, partitions, other_rows, other_partitions):
     "Events `(c, d)` between each partition of one window and each of another, and rows shared."
     sides = [[one_hot(labels) for _, labels in found] for found in (partitions, other_partitions)]

@@ -156,7 +156,7 @@ def cuts_of(points, n_neighbors="auto"):
                 found[count] = evidence, labels
     return found
 
-# %% ../../nbs/08_branches/20_walk.ipynb #3f78d56a
+# %% ../../nbs/08_branches/20_walk.ipynb #19327fd1
 CHANCE = 4.5  # evidence that a curve's gap of least chance in 30 brings, divided by the dimension
 
 
@@ -184,10 +184,18 @@ def lengths_of(distance):
     near = np.maximum(near, 1e-12 * distance.max() + 1e-300)  # rows may coincide
     return near[:, -1], np.log(near[:, -1:] / near[:, :-1]).mean(axis=1)
 
-# %% ../../nbs/08_branches/20_walk.ipynb #f06b2c68
+# %% ../../nbs/08_branches/20_walk.ipynb #b8d2cc9e
 def within(some, others):
     "How many rows of features `some` lie in the range of `others`."
     return int(((some >= others.min(axis=0)) & (some <= others.max(axis=0))).all(axis=1).sum())
+
+
+def dimension_of(distance):
+    "Dimension of rows with these distances `(n, n)`, at the scale of half of them."
+    k = max(2, len(distance) // 2)
+    near = np.sort(np.partition(distance, k, axis=1)[:, : k + 1], axis=1)[:, 1:]
+    near = np.maximum(near, 1e-12 * distance.max() + 1e-300)
+    return 1 / max(np.log(near[:, -1:] / near[:, :-1]).mean(), 1e-3)
 
 
 def bridges_of(points, features):
@@ -205,7 +213,7 @@ def bridges_of(points, features):
     if n < 4 * few(n):
         return []
     distance = squareform(pdist(points))
-    length, inverse = lengths_of(distance)
+    length, _ = lengths_of(distance)
     reach = np.maximum(np.maximum(distance, length), length[:, None])
     tree = minimum_spanning_tree(reach).tocoo()
     owner, members, found = np.arange(n), [[i] for i in range(n)], []
@@ -214,7 +222,7 @@ def bridges_of(points, features):
         one, other = members[a], members[b]
         if min(len(one), len(other)) > few(n):
             sparser = max((one, other), key=lambda s: np.median(length[s]))
-            dimension = 1 / max(inverse[sparser].mean(), 1e-3)
+            dimension = dimension_of(distance[np.ix_(sparser, sparser)])
             ratio = max(1, (tree.data[e] / np.median(length[sparser])) ** dimension)
             common = min(
                 within(features[one], features[other]), within(features[other], features[one])

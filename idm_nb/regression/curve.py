@@ -31,8 +31,8 @@ class LearningCurve(Storage):
     Attributes
     ----------
     rows : list of int; errors : (3,) array, mean squared errors
-    step, standard_error : floats, by which the last doubling has lowered the error
-    falls : bool, is that step more than chance
+    ratio, standard_error : floats, the last error over the one from half of the rows
+    falls : bool, is the ratio below one by more than chance
     noise : float, share of the last error that no number of rows removes
     chance : float or None, probability that the predictions from half of the rows are as good by
         chance, see `chance_of`
@@ -53,36 +53,38 @@ class LearningCurve(Storage):
         by_group = np.stack([np.bincount(label, w * row) for row in squares])
         mass, n = np.bincount(label, w), by_group.shape[1]
         self.rows, self.errors = [int(r) for r in rows], by_group.sum(axis=1) / mass.sum()
-        difference = by_group[1] - by_group[2]
-        self.step = float(difference.sum() / mass.sum())
-        spread = np.sum((difference - self.step * mass) ** 2)
-        self.standard_error = float(np.sqrt(n / max(n - 1, 1) * spread) / mass.sum())
-        self.falls = bool(
-            self.step > 0 and stats.wilcoxon(difference / mass, alternative="greater").pvalue < SURE
-        )
-        self.noise = self._noise()
+        by_group[1] = min(
+            by_group[:2], key=np.sum
+        )  # a half that is worse than a quarter has failed
+        half, last = np.maximum(by_group[1:].sum(axis=1) / mass.sum(), 1e-300)
+        self.ratio = float(last / half)
+        spread = np.sum((by_group[2] - self.ratio * by_group[1]) ** 2)
+        self.standard_error = float(np.sqrt(n / max(n - 1, 1) * spread) / (mass.sum() * half))
+        gain = (by_group[1] - by_group[2]) / mass
+        rank = stats.wilcoxon(gain, alternative="greater").pvalue if gain.any() else 1.0
+        self.falls = bool(self.ratio < 1 and rank < SURE)
+        logs = np.log(np.maximum(by_group[2], 1e-300) / np.maximum(by_group[1], 1e-300))
+        typical = logs.mean() + 2 * logs.std() / np.sqrt(n)
+        self.noise = self._noise(min(self.ratio + 2 * self.standard_error, np.exp(typical)))
 
     def _factor(self):
         "The factor from step to step."
-        before = self.errors[0] - self.errors[1]
-        return float(np.clip(self.step / before, FASTEST, SLOWEST)) if before > 0 else SLOWEST
+        before, step = -np.diff(self.errors)
+        return float(np.clip(step / before, FASTEST, SLOWEST)) if before > 0 else SLOWEST
 
-    def _noise(self):
+    def _noise(self, ratio):
+        "Share of noise for an upper bound of the ratio."
         if not self.falls:
             return 1.0
-        factor, step = self._factor(), max(self.step - 2 * self.standard_error, 0)
-        return float(np.clip(1 - factor / (1 - factor) * step / max(self.errors[2], 1e-300), 0, 1))
+        factor, step = self._factor(), 1 / max(ratio, 1e-300) - 1
+        return float(np.clip(1 - factor / (1 - factor) * step, 0, 1))
 
     def fall(self, most=False):
         "Share by which the root mean squared error falls with twice the rows; `most`: an upper bound."
-        last, half = self.errors[2], self.errors[1]
-        step, factor = self.step, self._factor()
+        ratio, factor = self.ratio, self._factor()
         if most:
-            step, factor = max(step, 0) + 2 * self.standard_error, SLOWEST
-            half = last + step
-        if step <= 0 or last <= 0:
-            return 0.0
-        drop = min(factor * step / last, 1 - last / half)
+            ratio, factor = min(ratio, 1) - 2 * self.standard_error, SLOWEST
+        drop = 0.0 if ratio >= 1 else min(factor * (1 / max(ratio, 1e-300) - 1), 1 - max(ratio, 0))
         return float(1 - np.sqrt(1 - drop))
 
 # %% ../../nbs/07_regression/17b_learning_curve.ipynb #cf1a21ad
