@@ -482,6 +482,7 @@ def page_of(results):
         title=f"Iterated diffusion map of {Path(results.source).name}",
         facts=facts,
         branches=results.branches,
+        columns=fitted.columns,
         held_out=held_out,
         numbers=held_out_facts(results),
         more=[relevance_section(results.local, results.projection, results.shape)],

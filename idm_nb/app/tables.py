@@ -613,12 +613,8 @@ class Placed:
     @classmethod
     def new(cls, model, X):
         "Rows `X` `(q, m)`, placed by a fitted `IteratedDiffusionMap`."
-        if hasattr(model, "place"):  # everything at once
-            found = model.place(X)
-            told = found.values, found.errors, found.branch, found.foreign
-            return cls(X, found.coordinates, *told)
-        predicted, errors = (a.reshape(len(X), -1) for a in model.predict(X, return_std=True))
-        return cls(X, model.transform(X), predicted, errors, model.assign(X), model.foreign(X))
+        found = model.place(X)
+        return cls(X, found.coordinates, found.values, found.errors, found.branch, found.foreign)
 
     @classmethod
     def known(cls, model, X):

@@ -106,7 +106,10 @@ class PrincipalAxes(Storage):
         "The axes of an array that is not changed any more: computed once as long as it exists."
         known = cls._found.get(id(X))
         if known is None or known[0]() is not X:
-            known = cls._found[id(X)] = weakref.ref(X, lambda _: cls._found.pop(id(X), None)), cls(X)
+            known = cls._found[id(X)] = (
+                weakref.ref(X, lambda _: cls._found.pop(id(X), None)),
+                cls(X),
+            )
         return known[1]
 
     def __call__(self, X):

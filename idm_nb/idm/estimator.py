@@ -24,6 +24,7 @@ from idm_nb.core.checks import (
     is_auto,
 )
 from ..core.files import Storage
+from ..core.pictures import plot_map
 from ..core.rows import landmark_rows
 from ..core.work import announce, one_thread, takes_lazy
 from ..diffusion.examples import recall_by_component
@@ -271,7 +272,9 @@ class IteratedDiffusionMap(
 
     def _branches(self, rows):
         announce(self.verbose, "branches of the level sets")
-        odds = self.odds if self.verdict_.beats_chance else np.inf  # no feature, no branches
+        verdict = self.verdict_
+        few = verdict.groups < verdict.enough and verdict.r2 > 0.5  # nothing can be said for sure
+        odds = self.odds if verdict.beats_chance or few else np.inf  # no feature, no branches
         options = dict(odds=odds, n_neighbors=self.n_neighbors)
         branches = Branches(rows.points[rows.known], self.estimate_.held_out_, **options)
         return branches, BranchCode(branches)
@@ -475,13 +478,7 @@ class IteratedDiffusionMap(
         "Which of the rows `X` lie outside of what was seen in training: `(q,)` bool."
         return self.place(X).foreign
 
-    training_ = property(lambda self: self.rows_)
-    axes_ = property(lambda self: self.rows_.axes)
-
-    def _placed(self, X):
-        placed = self.place(X)
-        return placed.X, placed.values, placed.branch
-
-    def _moved(self, X, values, branch):
-        placed = self.place(X)
-        return [placed.X, *placed.clouds]
+    def plot(self, color="feature", ax=None, **options):
+        'Draw the training rows; `color` is "feature", "branch" or "error", see `plot_map`.'
+        check_is_fitted(self)
+        return plot_map(self, color, ax, **options)

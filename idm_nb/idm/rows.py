@@ -65,8 +65,6 @@ class TrainingRows(Storage):
         self.points, self.copies = self.axes(self.X), RowLookup(self.X)
         self.search = Search(self.points)
 
-    features = property(lambda self: self.y)
-
     def of_known(self):
         "Rows, features, weights (or None) and groups of the rows whose feature is known."
         if self.known.all():

@@ -101,11 +101,11 @@ class Clouds:
     """
 
     def __init__(self, model, rows, taus):
-        back, self.taus = model.training_.inverse[rows], taus
+        back, self.taus = model.rows_.inverse[rows], taus
         flow = model.flow_ if taus == taus_of(model) else flow_with(model, taus)
-        data, moved = model.training_.X[back], [points[back] for points in flow.embeddings()]
+        data, moved = model.rows_.X[back], [points[back] for points in flow.embeddings()]
         self.points = [data, *moved]
-        self.views = aligned_views([data if data.shape[1] <= 3 else model.axes_(data), *moved])
+        self.views = aligned_views([data if data.shape[1] <= 3 else model.rows_.axes(data), *moved])
         self.searches = [Search(points) for points in self.points]
 
     def flat(self, iteration):
@@ -152,9 +152,9 @@ class Exploration:
     def __init__(self, model, y=None, *, max_points=5000, max_columns=None):
         check_explorable(model)
         check_number("max_points", max_points, 4, integer=True)
-        rows, n = model.training_, len(model.training_.inverse)
-        held_out = model.estimate_.held_out_[rows.inverse]
-        known = held_out + model.residuals_ if y is None else check_features(y, n)
+        rows, n = model.rows_, len(model.rows_.inverse)
+        held_out = model.values_[rows.inverse]
+        known = held_out + np.nan_to_num(model.residuals_) if y is None else check_features(y, n)
         self.model = model
         self.rows = shown = np.sort(check_random_state(0).permutation(n)[:max_points])
         self.features, self.branch = known[shown], model.branch_[shown]
