@@ -140,11 +140,11 @@ def test_headers_that_make_no_sense_run_nothing(saved, tmp_path, monkeypatch):
         "{",
         '{"format": "idm_nb model"}',
         '{"format": "idm_nb model", "version": "x"}',
-        '{"format": "idm_nb model", "version": 1}',
-        '{"format": "idm_nb model", "version": 1, "model": null}',
+        '{"format": "idm_nb model", "version": 2}',
+        '{"format": "idm_nb model", "version": 2, "model": null}',
         '{"format": "idm_nb model", "version": 0, "model": null}',
         "[" * 100_000,
-        '{"format": "idm_nb model", "version": 1, "model": '
+        '{"format": "idm_nb model", "version": 2, "model": '
         + '{"list": [' * 3000
         + "]}" * 3000
         + "}",
@@ -157,10 +157,16 @@ def test_headers_that_are_no_model(header, tmp_path):
         load(tmp_path / "m.npz")
 
 
+def test_a_file_of_the_first_version_says_what_to_do(tmp_path):
+    np.savez(tmp_path / "m.npz", header=np.array('{"format": "idm_nb model", "version": 1}'))
+    with pytest.raises(ValueError, match="was saved by idm_nb 0.1.*fit the model again"):
+        load(tmp_path / "m.npz")
+
+
 def test_a_newer_file_is_named_as_such(tmp_path):
     np.savez(
         tmp_path / "m.npz",
-        header=np.array('{"format": "idm_nb model", "version": 2, "model": null}'),
+        header=np.array('{"format": "idm_nb model", "version": 3, "model": null}'),
     )
     with pytest.raises(
         ValueError, match="was saved by a newer version of idm_nb; update the package"

@@ -16,8 +16,8 @@ from .walk import few, lengths_of
 from ..core.files import Storage
 from ..diffusion.neighbors import Search
 
-# %% ../../nbs/08_branches/22_graph.ipynb #25e0e352
-JOINED, APART = 2.0, 4.0  # ratios of volumes: rows nearer than the first are joined, ...
+# %% ../../nbs/08_branches/22_graph.ipynb #b4d428b3
+JOINED, APART = 2.0, 4.0  # ratios of volumes: joined up to the first
 
 
 def follow(sets, v, side, alone=False):
@@ -78,7 +78,7 @@ def grown(joined, order, seeds):
         there[i] = True
     return met, part
 
-# %% ../../nbs/08_branches/22_graph.ipynb #f2e9c3b8
+# %% ../../nbs/08_branches/22_graph.ipynb #94456a9c
 def meeting(points, heights, sets, arms, side, trunk=None):
     """How arms meet, from their middle to where they begin.
 
@@ -121,7 +121,7 @@ def meeting(points, heights, sets, arms, side, trunk=None):
     level = [heights[here[m[0]]] if m else None for m in met]
     return [(here[r], l, e, h) for r, l, e, h in zip(rows, level, ends, home)]
 
-# %% ../../nbs/08_branches/22_graph.ipynb #04c77d97
+# %% ../../nbs/08_branches/22_graph.ipynb #56d34aba
 def strangers_of(points, sets, v):
     "Rows of set `v` that lead to sets on one side, and are joined to nothing on the other side."
     rows = sets.rows(v)
@@ -225,7 +225,7 @@ def rows_of_arcs(sets, arc, features, forks=()):
     return found
 
 # %% ../../nbs/08_branches/22_graph.ipynb #6e31421e
-SHORT = 0.5  # of a window: arcs between nodes, and stems, with fewer rows are contracted
+SHORT = 2 / 3  # of a window: arcs between nodes, and stems, with fewer rows are contracted
 
 
 class ArcGraph:

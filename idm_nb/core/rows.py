@@ -59,6 +59,27 @@ def distinct_rows(X):
     return first[order], place[inverse.ravel()], counts[order]
 
 
+def canonical_rows(X):
+    """Distinct rows in an order that depends on neither the order of the table nor its axes.
+
+    They are sorted by their distance to the mean of the distinct rows, those at the same distance
+    (to nine digits) by their entries. A draw of rows is then the same for a table that is shuffled,
+    moved or turned.
+
+    Returns
+    -------
+    first : (n,) int array, index in `X` of a row of each kind
+    inverse : (N,) int array, number of the distinct row that each row equals
+    """
+    found = np.unique(X + 0.0, axis=0, return_index=True, return_inverse=True)
+    distinct, first, inverse = found[0], found[1], found[2].ravel()
+    length = np.linalg.norm(distinct - distinct.mean(axis=0), axis=1)
+    order = np.argsort(np.rint(1e9 * length / max(length.max(), 1e-300)), kind="stable")
+    place = np.empty(len(order), dtype=int)
+    place[order] = np.arange(len(order))
+    return first[order], place[inverse]
+
+
 def mean_of_copies(X, values):
     "`values` `(N, k)` of the rows of `X`, replaced by their mean over equal rows."
     first, inverse, counts = distinct_rows(X)

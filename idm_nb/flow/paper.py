@@ -27,7 +27,7 @@ from ..diffusion.neighbors import Search
 from ..diffusion.numerics import leading_eigenpairs
 
 # %% ../../nbs/05_flow/13_to_the_letter.ipynb #eb1253a5
-def power(base, exponent):
+def bounded_power(base, exponent):
     "`base**exponent`, at least 1e-100 and at most 1e100: a dimension may be found in the hundreds."
     return np.exp(np.clip(exponent * np.log(base), -230, 230))
 
@@ -67,7 +67,7 @@ def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine):
     eps = np.exp(log_eps[rows, best + 1])  # step 6
     w = np.exp(-(d**2) / (2 * eps[:, None]))  # step 7
     D = w.sum(axis=1)  # step 8
-    density = power(2 * np.pi * eps, -dimension / 2) * D / n_points  # step 9
+    density = bounded_power(2 * np.pi * eps, -dimension / 2) * D / n_points  # step 9
     if affine:  # section 3.2: the own value is not known, so the means are taken off
         w[:, 0] = 0
         mean = [np.einsum("qk,qkm->qm", w, v) / w.sum(axis=1)[:, None] for v in (steps, changes)]
@@ -109,7 +109,7 @@ class PaperStep(Storage):
         phi = phi / D_hat[:, None]  # (d)
         q = self.density
         if "density" in self.fixed:
-            q = power(2 * np.pi * self.epsilon, -self.dimension / 2) * self.D / N
+            q = bounded_power(2 * np.pi * self.epsilon, -self.dimension / 2) * self.D / N
         self.phi = phi / np.sqrt(np.mean(phi**2 / q[:, None], axis=0))  # step 9
         self.s = 10 * self.epsilon  # step 10
         rates = np.log(np.maximum(self.xi, 1e-300)) / self.epsilon
@@ -144,7 +144,7 @@ class PaperStep(Storage):
 
     def rescaled(self, functions, dimension):
         "Step 11, from the diffusion map `(q, M)` and local dimensions `(q,)`."
-        scale = power(8 * np.pi * self.s, dimension / 4) * np.sqrt(4 * self.s)
+        scale = bounded_power(8 * np.pi * self.s, dimension / 4) * np.sqrt(4 * self.s)
         return scale[:, None] * functions
 
     def extend(self, new):

@@ -216,14 +216,15 @@ def reeb_graph(model, *, odds=None, window=WINDOW):
         raise TypeError(f"model must be a fitted IteratedDiffusionMap, got {type(model).__name__}")
     check_is_fitted(model)
     check_number("window", window, 0, open_low=True)
-    rows, held_out = model.training_, model.estimate_.held_out_
-    known = model.branches_
+    rows, known, membership = model.rows_, model.branches_, model.membership_
     if (odds is not None and odds != model.odds) or window != WINDOW:
         chosen = model.odds if odds is None else check_number("odds", odds, 1, endless=True)
         options = dict(odds=chosen, window=window, n_neighbors=model.n_neighbors)
-        known = Branches(model.axes_(rows.X), held_out, **options)
-    graph = ReebGraph(rows.X, held_out, known=known)
-    graph.membership, graph.heights = known.membership[rows.inverse], graph.heights[rows.inverse]
+        known = Branches(rows.points[rows.known], model.estimate_.held_out_, **options)
+        membership = known.assign(rows.points, model.values_)
+        membership[rows.known] = known.membership
+    graph = ReebGraph(rows.X, model.values_, known=known)
+    graph.membership, graph.heights = membership[rows.inverse], graph.heights[rows.inverse]
     graph.points = rows.X[rows.inverse]
     graph.model = model if known is model.branches_ else None
     return graph

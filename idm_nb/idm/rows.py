@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from ..core.files import Storage
-from ..core.rows import PrincipalAxes, RowLookup
+from ..core.rows import PrincipalAxes, RowLookup, canonical_rows
 from ..core.work import sums_by
 from ..diffusion.neighbors import Search
 
@@ -48,8 +48,7 @@ class TrainingRows(Storage):
     _not_saved = ("search",)
 
     def __init__(self, X, y, sample_weight, groups, n_pca):
-        order = np.unique(X + 0.0, axis=0, return_index=True, return_inverse=True)
-        first, self.inverse = order[1], order[2].ravel()
+        first, self.inverse = canonical_rows(X)
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         seen = weight * np.isfinite(y).all(axis=1)
         mass = np.bincount(self.inverse, seen)
@@ -95,6 +94,15 @@ class Placed:
     clouds : list of (q, k) arrays, coordinates after every step of the flow
     coordinates : (q, k) array, after the last step, the columns of the output
     foreign : (q,) bool array, rows outside of what was seen
+
+    Examples
+    --------
+    >>> from idm_nb import IteratedDiffusionMap
+    >>> from idm_nb.datasets import feature_example
+    >>> X, y, _ = feature_example("annulus radius", 400, random_state=0)
+    >>> placed = IteratedDiffusionMap(random_state=0).fit(X[:300], y[:300]).place(X[300:])
+    >>> placed.values.shape, placed.coordinates.shape, int(placed.foreign.sum())
+    ((100, 1), (100, 3), 0)
     """
 
     def __init__(self, model, X=None):

@@ -29,7 +29,7 @@ from idm_nb.core.checks import (
     is_auto,
 )
 from ..core.files import Storage
-from ..core.rows import PrincipalAxes
+from ..core.rows import PrincipalAxes, canonical_rows
 from ..core.work import chunks, labels_of, one_thread, progress, sums_by, takes_lazy
 from ..derivatives.derivative import LocalRegression
 from ..diffusion.neighbors import NeighborGraph, Search
@@ -449,9 +449,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
         used = np.flatnonzero(counts)
         first = inverse = np.arange(len(used))
         if groups is None:
-            first, inverse = np.unique(
-                X[used] + 0.0, axis=0, return_index=True, return_inverse=True
-            )[1:]
+            first, inverse = canonical_rows(X[used])
         if len(first) < FEWEST:
             raise ValueError(
                 f"X has only {len(first)} rows that differ: at least {FEWEST} are needed"

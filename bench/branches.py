@@ -1,0 +1,276 @@
+"""Shapes with known Reeb graphs and tables without forks: how often the finder is right.
+
+Run by hand: `python bench/branches.py [draws] [shapes|nulls]`; ten draws take three and eight minutes.
+"""
+
+import collections
+import sys
+import time
+
+import numpy as np
+
+from idm_nb.datasets import feature_example
+from idm_nb.idm import ReebGraph
+
+
+def rot(d, seed=0):
+    return np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))[0]
+
+
+def torus(n, rng):
+    X, y, _ = feature_example("torus x", n, random_state=int(rng.integers(1e6)))
+    return X, X[:, 0]
+
+
+def saddle(n, rng):
+    X = rng.uniform(-1, 1, (n, 2))
+    return X, X[:, 0] * X[:, 1]
+
+
+def y_tree(n, rng, rare=None, arms=2, d=20, noise=0.05):
+    h = rng.uniform(0, 3, n)
+    p = np.full(arms, 1 / arms) if rare is None else np.array([1 - rare, rare])
+    arm = rng.choice(arms, n, p=p)
+    E = np.eye(d)
+    up = np.maximum(h - 1, 0)[:, None] * E[1 : arms + 1][arm]
+    X = np.c_[h[:, None], np.zeros((n, d - 1))] + up + noise * rng.normal(size=(n, d))
+    return X @ rot(d), h
+
+
+def arm(n, rng, rare):
+    # an arm with one row in 1/rare of all rows, leaving a trunk at 1 of 3
+    h = rng.uniform(0, 3, n)
+    a = rng.uniform(size=n) < rare
+    h[a] = rng.uniform(1, 3, a.sum())
+    X = np.c_[h, 0 * h, 0 * h]
+    X[a, 1] = h[a] - 1
+    return X + 0.03 * rng.normal(size=X.shape), h
+
+
+def theta(n, rng):
+    t, k = rng.uniform(0, np.pi, n), rng.integers(0, 3, n)
+    E = np.eye(5)[1:4] - np.eye(5)[1:4].mean(0)
+    X = -np.cos(t)[:, None] * np.eye(5)[0] + np.sin(t)[:, None] * E[k]
+    return X + 0.02 * rng.normal(size=X.shape), -np.cos(t)
+
+
+def sheets(n, rng, gap):
+    X = np.c_[rng.uniform(size=(n, 2)), np.zeros(n)]
+    X[:, 2] = rng.integers(0, 2, n) * gap * np.sqrt(2 / n)
+    return X, X[:, 0]
+
+
+def ring(n, rng):
+    a = rng.uniform(0, 2 * np.pi, n)
+    X = np.c_[np.cos(a), np.sin(a)] + 0.02 * rng.normal(size=(n, 2))
+    return X, X[:, 0]
+
+
+def cos2(n, rng):
+    a, r = rng.uniform(0, 2 * np.pi, n), np.sqrt(rng.uniform(1, 9, n))
+    return np.c_[r * np.cos(a), r * np.sin(a)], np.cos(2 * a)
+
+
+def legs(n, rng):
+    h = rng.uniform(size=n)
+    k = rng.integers(0, 4, n)
+    a = rng.uniform(0, 2 * np.pi, n)
+    w = (2.2 * (1 - h) + np.exp(1j * a)) ** 0.25 * np.exp(1j * np.pi / 2 * k)
+    return np.c_[w.real, w.imag, 3 * h], 3 * h
+
+
+def holes(n, rng):
+    X = rng.uniform([-2.5, -1], [2.5, 1], (3 * n, 2))
+    ok = np.all([np.hypot(X[:, 0] - a, X[:, 1]) > 0.5 for a in (-1.2, 1.2)], axis=0)
+    X = X[ok][:n]
+    return X, X[:, 0]
+
+
+def pulled(points, height, slope, rounds=20):
+    for _ in range(rounds):
+        g = slope(points)
+        points = points - (height(points) / np.maximum((g**2).sum(axis=1), 1e-12))[:, None] * g
+    return points
+
+
+def double_torus(n, rng):
+    outline = lambda p: p[:, 0] * (p[:, 0] - 1) ** 2 * (p[:, 0] - 2) + p[:, 1] ** 2
+    height = lambda p: outline(p) ** 2 + p[:, 2] ** 2 - 0.02
+
+    def slope(p):
+        x, y, z = p.T
+        along = (x - 1) ** 2 * (x - 2) + 2 * x * (x - 1) * (x - 2) + x * (x - 1) ** 2
+        return np.c_[2 * outline(p) * along, 4 * outline(p) * y, 2 * z]
+
+    box = rng.uniform([-0.15, -0.7, -0.25], [2.15, 0.7, 0.25], (60 * n, 3))
+    thin = np.abs(height(box)) < 0.012 * np.linalg.norm(slope(box), axis=1)
+    X = pulled(box[thin][:n], height, slope)
+    return X, X[:, 0]
+
+
+def roll(n, rng):
+    t = np.sqrt(rng.uniform((1.5 * np.pi) ** 2, (4.2 * np.pi) ** 2, n))
+    X = np.c_[t * np.cos(t), rng.uniform(0, 12, n), t * np.sin(t)]
+    return X, X[:, 0]
+
+
+def s3(n, rng):
+    X = rng.normal(size=(n, 4))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    return X, X[:, 0]
+
+
+def binary(n, rng):
+    # trunk, two arms, each with two arms, in R^10
+    h = rng.uniform(0, 3, n)
+    E = np.eye(10)
+    b, c = rng.integers(0, 2, n), rng.integers(0, 2, n)
+    X = (
+        h[:, None] * E[0]
+        + np.maximum(h - 1, 0)[:, None] * E[1 + b]
+        + np.maximum(h - 2, 0)[:, None] * E[3 + 2 * b + c]
+    )
+    return X + 0.03 * rng.normal(size=X.shape), h
+
+
+def thick(n, rng):
+    X, y = torus(3 * n, rng)
+    keep = rng.uniform(size=3 * n) < np.where(X[:, 0] < -1, 1, 0.3)
+    X = X[keep][:n]
+    a = rng.uniform(0, 2 * np.pi, len(X))
+    return np.c_[X, 0.3 * np.cos(a), 0.3 * np.sin(a)], X[:, 0]
+
+
+SHAPES = {
+    "torus": (torus, 1000, (1, 4, 1, 2)),
+    "saddle": (saddle, 1000, (1, 4, 0, 4)),
+    "Y tree R20": (y_tree, 1000, (1, 3, 0, 3)),
+    "theta R5": (theta, 1000, (1, 3, 2, 0)),
+    "arm 1:10": (lambda n, r: arm(n, r, 0.1), 1000, (1, 3, 0, 3)),
+    "arm 1:30 3000": (lambda n, r: arm(n, r, 1 / 30), 3000, (1, 3, 0, 3)),
+    "6 spacings": (lambda n, r: sheets(n, r, 6), 1000, (2, 2, 0, 4)),
+    "3 spacings": (lambda n, r: sheets(n, r, 3), 1000, (2, 2, 0, 4)),
+    "ring": (ring, 1000, (1, 2, 1, 0)),
+    "cos 2 theta": (cos2, 1000, (1, 4, 1, 0)),
+    "four legs": (legs, 1000, (1, 5, 0, 5)),
+    "two holes 1000": (holes, 1000, (1, 7, 2, 2)),
+    "two holes 3000": (holes, 3000, (1, 7, 2, 2)),
+    "double torus 3000": (double_torus, 3000, (1, 7, 2, 2)),
+    "Swiss roll 3000": (roll, 3000, (1, 4, 0, 2)),
+    "S3": (s3, 1000, (1, 1, 0, 2)),
+    "binary R10": (binary, 1000, (1, 7, 0, 5)),
+    "thick torus": (thick, 1000, (1, 4, 1, 2)),
+}
+
+
+def blob(d):
+    def f(n, rng):
+        X = rng.normal(size=(n, d)) * rng.uniform(0.3, 3, d)
+        return X, X[:, 0]
+
+    return f
+
+
+def cube(d):
+    def f(n, rng):
+        X = rng.uniform(size=(n, d))
+        return X, X @ np.ones(d)
+
+    return f
+
+
+def t2(d):
+    def f(n, rng):
+        X = rng.standard_t(2, size=(n, d))
+        return X, X[:, 0] + 0.1 * rng.normal(size=n)
+
+    return f
+
+
+def sheet(d):
+    def f(n, rng):
+        u = rng.uniform(-1, 1, (n, 2))
+        X = np.c_[u, (u**2).sum(1), np.zeros((n, max(d - 3, 0)))]
+        X = X + 0.1 * rng.normal(size=X.shape)
+        return X, u[:, 0]
+
+    return f
+
+
+def uneven(d):
+    def f(n, rng):
+        X = rng.uniform(size=(n, d)) ** 3
+        return X, X[:, 0]
+
+    return f
+
+
+def clusters(d):
+    def f(n, rng):
+        c = rng.integers(0, 3, n)
+        X = rng.normal(size=(n, d))
+        X[:, 1] += 12 * c
+        return X, X[:, 0]
+
+    return f
+
+
+def onehot(d):
+    def f(n, rng):
+        X = rng.normal(size=(n, d))
+        X = np.round(X, 1)
+        c = rng.integers(0, 3, n)
+        H = np.eye(3)[c] * 3
+        z = np.where(rng.uniform(size=n) < 0.4, 0, rng.gamma(2, size=n))
+        return np.c_[X, H, z], X[:, 0] + 0.3 * z
+
+    return f
+
+
+def shuffled(d):
+    def f(n, rng):
+        X, y = torus(n, rng)
+        return X, rng.permutation(y)
+
+    return f
+
+
+NULLS = {
+    "blobs": blob,
+    "cubes": cube,
+    "t2": t2,
+    "sheets": sheet,
+    "uneven": uneven,
+    "clusters": clusters,
+    "one-hot": onehot,
+    "shuffled": shuffled,
+}
+
+
+def counts(X, y):
+    graph = ReebGraph(X, y)
+    return graph.n_pieces, len(graph.branches), graph.n_loops, graph.n_ends
+
+
+def shapes(draws):
+    for name, (make, n, want) in SHAPES.items():
+        start = time.process_time()
+        found = [counts(*make(n, np.random.default_rng(seed))) for seed in range(draws)]
+        seconds = (time.process_time() - start) / draws
+        others = collections.Counter(c for c in found if c != want).most_common(3)
+        print(
+            f"{name:18} {found.count(want):2}/{draws} of {want}, {seconds:.2f} s, others {others}"
+        )
+
+
+def nulls(draws):
+    for name, make in NULLS.items():
+        for d in (2, 5, 10):
+            found = [counts(*make(d)(1000, np.random.default_rng(s))) for s in range(draws)]
+            forks = sum(branches > pieces for pieces, branches, _, _ in found)
+            print(f"{name:10} d = {d:2}: forks in {forks}/{draws}")
+
+
+if __name__ == "__main__":
+    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    {"shapes": shapes, "nulls": nulls}[sys.argv[2] if len(sys.argv) > 2 else "shapes"](draws)
