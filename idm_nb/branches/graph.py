@@ -11,12 +11,12 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist, squareform
 
-from .level_sets import ODDS, STEPS, WINDOW, level_sets
+from .level_sets import ODDS, STEPS, WINDOW, level_sets, rows_beside
 from .walk import few, lengths_of
 from ..core.files import Storage
 from ..diffusion.neighbors import Search
 
-# %% ../../nbs/08_branches/22_graph.ipynb #b4d428b3
+# %% ../../nbs/08_branches/22_graph.ipynb #57905aad
 JOINED, APART = 2.0, 4.0  # ratios of volumes: joined up to the first
 
 
@@ -78,7 +78,7 @@ def grown(joined, order, seeds):
         there[i] = True
     return met, part
 
-# %% ../../nbs/08_branches/22_graph.ipynb #94456a9c
+# %% ../../nbs/08_branches/22_graph.ipynb #04a0ba0a
 def meeting(points, heights, sets, arms, side, trunk=None):
     """How arms meet, from their middle to where they begin.
 
@@ -121,8 +121,8 @@ def meeting(points, heights, sets, arms, side, trunk=None):
     level = [heights[here[m[0]]] if m else None for m in met]
     return [(here[r], l, e, h) for r, l, e, h in zip(rows, level, ends, home)]
 
-# %% ../../nbs/08_branches/22_graph.ipynb #56d34aba
-def strangers_of(points, sets, v):
+# %% ../../nbs/08_branches/22_graph.ipynb #5c08947d
+def strangers_of(points, heights, sets, v):
     "Rows of set `v` that lead to sets on one side, and are joined to nothing on the other side."
     rows = sets.rows(v)
     if len(rows) <= 2 * few(len(rows)):
@@ -138,17 +138,20 @@ def strangers_of(points, sets, v):
         }
         if large:
             strange = np.isin(part, list(large))
-            return rows[strange | np.any(near, axis=0) & ~np.isin(part, list(beyond))]
+            strange |= np.any(near, axis=0) & ~np.isin(part, list(beyond))
+            # side by side they would be two sets, and that is for the evidence to say
+            if rows_beside(heights[rows, None], strange.astype(int)) <= few(len(rows)):
+                return rows[strange]
     return rows[:0]
 
 
-def part_strangers(points, sets):
+def part_strangers(points, heights, sets):
     "Cut sets through which nothing passes from some set below to any above, or from above to below."
     cut = True
     while cut:
         cut = False
         for v in reversed(range(len(sets.window))):  # a new set has a later number
-            cut |= sets.take_out(v, strangers_of(points, sets, v))
+            cut |= sets.take_out(v, strangers_of(points, heights, sets, v))
 
 
 def settle(points, heights, sets):
@@ -159,7 +162,7 @@ def settle(points, heights, sets):
     forks : list of (trunk, side, arms, meetings), see `meeting`
     folds : list of (side, arms, meetings) of sets that begin or end in one window and meet there
     """
-    part_strangers(points, sets)
+    part_strangers(points, heights, sets)
     forks, todo = {}, True
     while todo:
         todo, forks = False, []

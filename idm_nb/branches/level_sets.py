@@ -61,7 +61,7 @@ def rows_beside(features, labels):
     "Fewest rows of a set that lie in the range of another, and the other way round."
     sets = [features[labels == c] for c in range(labels.max() + 1)]
     beside = lambda a, b: min(within(a, b), within(b, a))
-    return min(max(beside(a, b) for b in sets if b is not a) for a in sets)
+    return min(max((beside(a, b) for b in sets if b is not a), default=0) for a in sets)
 
 
 def cuts_by_both(points, features, n_neighbors="auto"):
