@@ -1,6 +1,6 @@
 """Shapes with known Reeb graphs and tables without forks: how often the finder is right.
 
-Run by hand: `python bench/branches.py [draws] [shapes|nulls]`; ten draws take three and eight minutes.
+Run by hand: `python bench/branches.py [draws] [shapes|nulls]`; ten draws take about three minutes each.
 """
 
 import collections

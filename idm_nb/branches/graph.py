@@ -16,7 +16,7 @@ from .walk import few, lengths_of
 from ..core.files import Storage
 from ..diffusion.neighbors import Search
 
-# %% ../../nbs/08_branches/22_graph.ipynb #57905aad
+# %% ../../nbs/08_branches/22_graph.ipynb #295fa8e9
 JOINED, APART = 2.0, 4.0  # ratios of volumes: joined up to the first
 
 
@@ -78,7 +78,7 @@ def grown(joined, order, seeds):
         there[i] = True
     return met, part
 
-# %% ../../nbs/08_branches/22_graph.ipynb #04a0ba0a
+# %% ../../nbs/08_branches/22_graph.ipynb #de615a2d
 def meeting(points, heights, sets, arms, side, trunk=None):
     """How arms meet, from their middle to where they begin.
 
@@ -106,7 +106,7 @@ def meeting(points, heights, sets, arms, side, trunk=None):
             seeds[rows[up[here[rows]] >= np.median(up[here[rows]])], j] = True
     seeds[seeds.sum(axis=1) > 1] = False
     order = np.argsort(-up[here], kind="stable")
-    for ratio in (JOINED, APART):
+    for ratio in (JOINED,) if trunk is None else (JOINED, APART):
         met, part = grown(joined_rows(points[here], groups, ratio), order, seeds)
         home = [np.bincount(part[rows]).argmax() if len(rows) else -1 for rows in groups[:-1]]
         ends = [m is None and home.count(h) == 1 for m, h in zip(met, home)]
@@ -121,7 +121,7 @@ def meeting(points, heights, sets, arms, side, trunk=None):
     level = [heights[here[m[0]]] if m else None for m in met]
     return [(here[r], l, e, h) for r, l, e, h in zip(rows, level, ends, home)]
 
-# %% ../../nbs/08_branches/22_graph.ipynb #5c08947d
+# %% ../../nbs/08_branches/22_graph.ipynb #0e55bded
 def strangers_of(points, heights, sets, v):
     "Rows of set `v` that lead to sets on one side, and are joined to nothing on the other side."
     rows = sets.rows(v)
@@ -197,9 +197,12 @@ def settle(points, heights, sets):
 # %% ../../nbs/08_branches/22_graph.ipynb #5daa01c2
 def arcs_of(sets):
     "Arc `(v,)` of each set of a `WindowSets`, and the irregular links `(l, 2)`."
-    n = len(sets.window)
-    up, down = (np.bincount(sets.links[:, end], minlength=n) for end in (0, 1))
-    regular = (up[sets.links[:, 0]] == 1) & (down[sets.links[:, 1]] == 1)
+    n, window = len(sets.window), sets.window
+    regular = np.ones(len(sets.links), dtype=bool)
+    for end in (0, 1):  # several windows may lie beside one if there are several features
+        beside = np.c_[sets.links[:, end], window[sets.links[:, 1 - end]]]
+        _, kind, count = np.unique(beside, axis=0, return_inverse=True, return_counts=True)
+        regular &= count[kind.ravel()] == 1
     pairs = sets.links[regular]
     joined = sp.csr_matrix((np.ones(len(pairs)), tuple(pairs.T)), (n, n))
     return connected_components(joined, directed=False)[1], sets.links[~regular]
@@ -455,6 +458,9 @@ class Branches(Storage):
 MOST_LOOKS = 1000  # rows that are asked for their neighbours: an error of the share of .016 at most
 
 # %% ../../nbs/08_branches/22_graph.ipynb #5733b57e
+PARTING = 0.3  # of the feature, so far branches part beyond a fork's window: lengths grow by 4.4 %
+
+
 class BranchCode(Storage):
     "Code `(q, b)` of rows from their branch and (estimated) feature, @eq-code; nothing for one branch."
 
@@ -475,6 +481,7 @@ class BranchCode(Storage):
         corners = self.separation * np.eye(b) + (width - self.separation) * np.eye(b)[first]
         self.corners = corners[:, : b * (b > 1)] / np.sqrt(2)
         self.meeting = touches @ self.corners / degree  # the corner itself where a branch ends
+        self.fork = degree[:, 0] > 1
         length = np.diff(self.nodes[self.ends], axis=1)
         self.radius = np.maximum(np.minimum(windows[self.ends], length) / 2, 1e-12 * width)
 
@@ -483,7 +490,13 @@ class BranchCode(Storage):
         corner = self.corners[membership]
         if not len(self.ends):
             return corner
-        ends = self.ends[membership]
+        ends, radius = self.ends[membership], self.radius[membership]
         inside = (features[:, [0]] - self.nodes[ends]) * [1, -1]
-        share = np.clip(1 - inside / self.radius[membership], 0, 1)
-        return corner + np.einsum("qe,qeb->qb", share, self.meeting[ends] - corner[:, None])
+        share = np.clip(1 - inside / radius, 0, 1)
+        beyond = np.where(self.fork[ends], inside - radius, np.inf).min(axis=1)
+        beyond = np.where(
+            np.isfinite(beyond), np.maximum(beyond, 0), 0
+        )  # a branch may have no fork
+        parted = PARTING * beyond[:, None] * np.eye(len(self.corners))[membership]
+        moved = corner + np.einsum("qe,qeb->qb", share, self.meeting[ends] - corner[:, None])
+        return moved + parted[:, : moved.shape[1]]
