@@ -326,6 +326,13 @@ EXCEPT = {
 }
 
 # values that are right for hardly any parameter, and parameters for which they are
+
+
+def named(given):
+    "The groups of an attack, if it has any, by name."
+    return dict(groups=given[2]) if len(given) > 2 else {}
+
+
 NO_VALUES = {
     "None": None,
     "a word": "nonsense",
@@ -337,6 +344,9 @@ NO_VALUES = {
     "an object": object(),
 }
 ALLOWED = {
+    ("n_jobs", "None"),
+    ("n_jobs", "-1"),
+    ("n_components", "None"),
     ("random_state", "None"),
     ("rank", "None"),
     ("flow", "None"),

@@ -290,7 +290,7 @@ def test_model_files(tmp_path):
     np.savez(
         tmp_path / "evil.npz",
         header=np.array(
-            '{"format": "idm_nb model", "version": 1, "model": {"object": "subprocess.Popen", "state": {}}}'
+            '{"format": "idm_nb model", "version": 2, "model": {"object": "subprocess.Popen", "state": {}}}'
         ),
     )
     with pytest.raises(ValueError, match="is not a model saved by idm_nb"):

@@ -66,7 +66,7 @@ def test_what_works(name, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", UserWarning)
-        model = ESTIMATORS[kind]().fit(*given)
+        model = ESTIMATORS[kind]().fit(*given[:2], **attacks.named(given))
         found = told(model, rows)
     assert np.isfinite(found).all() and len(found) == len(rows)
     if hasattr(model, "transform"):
@@ -85,7 +85,12 @@ def test_what_works(name, kind):
 @pytest.mark.parametrize("name, kind", attacks.EXCEPT)
 def test_what_one_estimator_refuses(name, kind):
     assert re.search(
-        attacks.EXCEPT[name, kind], message(lambda: ESTIMATORS[kind]().fit(*attacks.GOOD[name]()))
+        attacks.EXCEPT[name, kind],
+        message(
+            lambda: ESTIMATORS[kind]().fit(
+                *attacks.GOOD[name]()[:2], **attacks.named(attacks.GOOD[name]())
+            )
+        ),
     )
 
 
@@ -108,6 +113,8 @@ def test_rows_that_are_refused(name, kind):
 @refused(attacks.BAD_FEATURES, SUPERVISED)
 def test_features_that_are_refused(name, kind):
     make, *words = attacks.BAD_FEATURES[name]
+    if kind.startswith("IteratedDiffusionMap") and name in ("NaN", "masked", "None among numbers"):
+        pytest.skip("rows without a feature are placed as new rows")
     feature = make()
     check_message(lambda: ESTIMATORS[kind]().fit(X, feature), words)
 
@@ -115,7 +122,7 @@ def test_features_that_are_refused(name, kind):
 @refused(attacks.BAD_GROUPS, GROUPED)
 def test_groups_that_are_refused(name, kind):
     make, *words = attacks.BAD_GROUPS[name]
-    check_message(lambda: ESTIMATORS[kind]().fit(X, Y, make()), words)
+    check_message(lambda: ESTIMATORS[kind]().fit(X, Y, groups=make()), words)
 
 
 @pytest.fixture(scope="module")

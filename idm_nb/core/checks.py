@@ -204,6 +204,12 @@ def check_number(name, value, low, high=np.inf, *, integer=False, open_low=False
     return value
 
 # %% ../../nbs/99_workshop/61_input.ipynb #18335aeb
+def check_n_jobs(n_jobs):
+    "Raise unless `n_jobs` is None, -1 or a positive integer, as everywhere in scikit-learn."
+    if n_jobs is not None and check_number("n_jobs", n_jobs, -1, integer=True) == 0:
+        raise ValueError("n_jobs must be None, -1 or a positive integer, got 0")
+
+
 def is_auto(value):
     "Whether the value of a parameter is 'auto', so that the estimator chooses."
     return isinstance(value, str) and value == "auto"

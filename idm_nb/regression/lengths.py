@@ -34,7 +34,7 @@ class LikelihoodOfLengths:
         logs = np.log(np.diag(root)).sum()
         inverse = inverse_of_root(root)
         alpha = inverse @ self.y
-        height = np.sum(self.y * alpha) / (N * n)
+        height = max(np.sum(self.y * alpha) / (N * n), 1e-300)
         value = N * n / 2 * np.log(height) + n * logs
         B = alpha @ alpha.T / height - n * inverse
         BE, square = B * E, X * X

@@ -25,6 +25,7 @@ from idm_nb.core.checks import (
     check_features,
     check_fit,
     check_groups,
+    check_n_jobs,
     check_new,
     is_auto,
 )
@@ -477,6 +478,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
 
     def fit_rows(self, X, features, *, sample_weight=None, groups=None):
         "`fit` to different rows `(N, m)` and features `(N, n)` that have been checked."
+        check_n_jobs(self.n_jobs)
         self._seed = check_random_state(self.random_state).randint(2**31 - 1)
         given = dict(sample_weight=sample_weight, groups=groups)
         options = dict(seed=self._seed, n_jobs=self.n_jobs, verbose=self.verbose)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.checks import check_features, check_number
 from ..core.pictures import Colouring, angle_of_pair
 from ..core.rows import PrincipalAxes
+from ..core.work import one_thread
 from ..diffusion.neighbors import Search, nearest
 from ..flow.closed import remainder
 
@@ -200,4 +201,5 @@ def told(exploration, iteration, point, k):
 def flow_with(model, taus):
     "The flow of a fitted model, run again with other `taus`."
     rows = model.rows_
-    return clone(model.flow_).run(model._task(rows, model._taus(rows, list(taus))))
+    with one_thread():  # as in the fit: eigenvectors of a multiple eigenvalue are not unique
+        return clone(model.flow_).run(model._task(rows, model._taus(rows, list(taus))))
