@@ -7,6 +7,7 @@ import signal
 import time
 import tracemalloc
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -330,3 +331,12 @@ def test_results_never_cross_from_disk_to_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "replace", replace)
     write_folder(out, {"x": lambda path: path.write_text("x")})
     assert sorted(p.name for p in out.iterdir()) == ["notes.txt", "x"]
+
+
+def test_a_file_of_this_format_can_be_read_for_ever():
+    folder = Path(__file__).parent / "golden"
+    model, expected = load(folder / "map_v2.npz"), np.load(folder / "map_v2_expected.npz")
+    placed = model.place(expected["X"])
+    assert np.allclose(placed.values, expected["values"], atol=1e-8)
+    assert np.allclose(placed.coordinates, expected["places"], atol=1e-8)
+    assert np.array_equal(placed.branch, expected["branch"])

@@ -33,7 +33,11 @@ def bounded_power(base, exponent):
 
 
 def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine):
-    "Algorithm 1: derivative (q, m, n), dimension (q,), density (q,) from steps to the neighbours."
+    """Algorithm 1: derivative (q, m, n), dimension (q,), density (q,) from steps to the neighbours.
+
+    Three misprints have only one reading and are mended: squared distances in step 3, the exponent
+    of step 9, and substep (j) with differences to the bandwidth before.
+    """
     d = np.linalg.norm(steps, axis=2)  # step 1, by increasing distance, the point itself first
     eps_min = -(_positive_nearest(d) ** 2) / (2 * np.log(np.finfo(float).eps))  # step 3
     eps_max = 10 * d[:, -1] ** 2
@@ -42,9 +46,9 @@ def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine):
     D = [np.exp(-(d**2) / (2 * eps[:, None])).sum(axis=1) for eps in np.exp(log_eps).T]  # (b), (c)
     spacing = np.diff(log_eps, axis=1)
     dimension = d1 = 2 * np.diff(np.log(D), axis=0).T / spacing  # (d)
-    best = d1.argmax(axis=1)  # step 5
+    best = d1.argmax(axis=1)  # step 5; dim(i) is set below
     if tuning == "scaling laws":  # substeps (e) to (j)
-        squares = _spectra(steps, d, np.exp(log_eps))[0]  # (e), (f)
+        squares = _spectra(steps, d, np.exp(log_eps))[0]  # (e), (f): squared singular values
         logs = 0.5 * np.log(np.maximum(squares, 1e-14 * squares[:, :, :1]))
         alpha = np.diff(logs, axis=1) / spacing[:, :, None]  # (g)
         alpha = np.concatenate([alpha, np.zeros((*d1.shape, 2 + int(d1.max())))], axis=2)
@@ -61,6 +65,7 @@ def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine):
         with np.errstate(invalid="ignore", divide="ignore"):
             slope = [np.abs(np.diff(np.log(part), axis=1)) / spacing[:, 1:] for part in (d1, d2)]
             M = np.abs((d1 - d2) / dimension)[:, 1:] + slope[0] + slope[1]  # (j)
+        # M begins at the second d1
         best = 1 + np.where(np.isfinite(M), M, np.inf).argmin(axis=1)
     rows = np.arange(len(d))
     dimension = dimension[rows, best]
@@ -93,7 +98,7 @@ class PaperStep(Storage):
         self.k, k2 = min(model.n_neighbors, N), min(model.n_bandwidth_neighbors, N)
         M, seed = min(model.n_components, N - 1), model.random_state
         self.search = Search(x)
-        index, d = self.search.nearest(x, self.k)  # step 2
+        index, d = self.search.nearest(x, self.k)  # Algorithm 2, step 2
         self.reach = d[:, -1]
         self.derivatives, self.dimension, self.density = self.local(x, index, False)  # step 1
         d_H = self.lengths(x, self.derivatives, x, self.reach)  # step 3
@@ -112,7 +117,7 @@ class PaperStep(Storage):
             q = bounded_power(2 * np.pi * self.epsilon, -self.dimension / 2) * self.D / N
         self.phi = phi / np.sqrt(np.mean(phi**2 / q[:, None], axis=0))  # step 9
         self.s = 10 * self.epsilon  # step 10
-        rates = np.log(np.maximum(self.xi, 1e-300)) / self.epsilon
+        rates = np.log(np.maximum(self.xi, 1e-300)) / self.epsilon  # step 10, lambda
         self.weights = np.exp((2 * rates if "rates" in self.fixed else rates) * self.s)
         self.functions = (self.weights * self.phi)[:, 1:]  # step 11
         self.embedding = self.rescaled(self.functions, self.dimension)
@@ -184,6 +189,9 @@ class PaperIteratedDiffusionMap(
 ):
     """Iterated diffusion map as printed: Algorithms 1 and 2 of Berry and Harlim, step by step.
 
+    Misprints that make no sense as they stand are mended always: squared distances in step 3 and the
+    exponent `-dim / 2` in step 9 of Algorithm 1, differences in substep (j), and `t` iterations.
+
     For data of your own take `IteratedDiffusionMap`; this class is for study and comparison. It
     holds the distances of all rows to all rows in parts; up to some 5000 rows are practical.
 
@@ -199,7 +207,7 @@ class PaperIteratedDiffusionMap(
     n_components : int, default 100, the paper's `M`, coordinates of the embedding; at most N - 1
     tuning : "d1" or "scaling laws", default "d1", with substeps (e) to (j) of step 4 or without
     corrections : "none", "all", a name or a sequence of names, default "none"
-        Misprints that change the result: "bandwidth" leaves the point itself out of the mean of
+        Misprints that have two readings: "bandwidth" leaves the point itself out of the mean of
         step 4, "density" takes the density of the new metric in step 9, "rates" takes
         `2 log(xi) / epsilon` in step 10, "squares" mixes squared lengths in step 3.
     random_state : int or None, default None, for the start of the eigensolver

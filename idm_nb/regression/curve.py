@@ -159,7 +159,9 @@ def chance_of(predicted, y, groups=None, *, level=1e-3, random_state=None):
         label = labels_of(groups, len(y))
         sums, sizes = np.bincount(label, own), np.bincount(label, np.sum(y**2, axis=1))
         n, total = len(sums), sizes.sum()
-        without = (sums - sums.sum() / max(total, 1e-300) * sizes) / np.maximum(1 - sizes / max(total, 1e-300), 1e-12)
+        without = (sums - sums.sum() / max(total, 1e-300) * sizes) / np.maximum(
+            1 - sizes / max(total, 1e-300), 1e-12
+        )
         spread = np.sqrt(n / (n - 1) * np.sum(without**2))
         return float(stats.t.sf(sums.sum() / max(spread, 1e-300), max(n - 2, 1)))
     rng, count = np.random.default_rng(random_state), int(np.ceil(2 / level))
