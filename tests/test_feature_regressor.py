@@ -17,7 +17,7 @@ import idm_nb
 from idm_nb import DiffeomorphismMap, FeatureRegressor
 from idm_nb.datasets import feature_example
 from idm_nb.regression import KernelRegression, Verdict
-from idm_nb.regression.stacked import Boosting
+from idm_nb.regression.cross_fitted import Boosting
 
 
 def table(n=120, seed=0):

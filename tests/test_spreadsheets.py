@@ -240,7 +240,7 @@ def numbers_of(path, *typed):
     options = build_parser().parse_args(["fit", path, "--feature", "y", "--out", "o", *typed])
     given = load_inputs(options)
     fitted = model_of(given, options)
-    return fitted.prepare(given.table, role="data"), features_of(given, fitted)[0], given
+    return fitted.prepare(given.table, role="data"), features_of(given)[0], given
 
 
 def check(path, *typed):

@@ -56,7 +56,7 @@ def style_of(options, **more):
     names = ("index", "decimal", "thousands", "encoding", "skip", "units", "missing")
     return {**{name: getattr(options, name) for name in names}, **more}
 
-
+# %% ../../nbs/12_application/45_command_line.ipynb #3012bd5a
 def load_features(options, table):
     "The table that holds the features that the arguments of `fit` name, and their columns."
     from idm_nb.app.tables import UsageError, read_table
@@ -93,7 +93,7 @@ def word_pairs(options, table, source):
         pairs[name] = tuple(words)
     return pairs
 
-
+# %% ../../nbs/12_application/45_command_line.ipynb #016d0c9b
 def load_inputs(options):
     "The `Inputs` that the arguments of `fit` name."
     from idm_nb.app.results import OURS
@@ -123,7 +123,7 @@ def load_inputs(options):
     suspicions(inputs)
     return without_gaps(inputs) if options.drop_gaps else inputs
 
-
+# %% ../../nbs/12_application/45_command_line.ipynb #50ea07ed
 def suspicions(given):
     "Warn of what is rarely meant."
     import numpy as np
@@ -182,13 +182,15 @@ def model_of(given, options):
     named = dict(index=given.table.index, binary=given.binary)
     return TableModel(given.data, given.features, model, angle, **named)
 
-
-def features_of(given, fitted):
+# %% ../../nbs/12_application/45_command_line.ipynb #04bd9644
+def features_of(given):
     "Features `(N, n)` of `Inputs`, NaN in rows without one, which are placed as new."
     import numpy as np
 
+    from idm_nb.app.results import zero_or_one
+
     source = given.source
-    truth = fitted.zero_or_one(source).numbers(given.features, role="feature", gaps=True)
+    truth = zero_or_one(source, given.binary).numbers(given.features, role="feature", gaps=True)
     gaps = np.isnan(truth).any(axis=1)
     for name, column in zip(given.features, truth.T):
         kind = np.asarray(source.columns[name]).dtype.kind
@@ -219,7 +221,7 @@ def groups_of(given):
         )
     return groups
 
-
+# %% ../../nbs/12_application/45_command_line.ipynb #9b287999
 def say(options, text):
     "A line of progress on standard error, unless `--quiet`."
     if not options.quiet:
@@ -236,7 +238,7 @@ def run_fit(given, options):
     check_folder(options.out, FILES)
     start, table = time.perf_counter(), given.table
     fitted = model_of(given, options)
-    truth, gaps = features_of(given, fitted)
+    truth, gaps = features_of(given)
     groups, known = groups_of(given), np.flatnonzero(~gaps)
     new = np.zeros(len(table), dtype=bool)
     asked = None if groups is None else groups[known]
@@ -322,10 +324,8 @@ def run_parts(options, columns_of):
         note(f"{rows.source}: {text}")
     own = fitted.index if fitted.index in rows.names else None
     index = options.index or own or rows.index
-    if options.index and options.index not in rows.names:
-        from idm_nb.app.tables import Table
-
-        Table(dict.fromkeys(rows.names, ()), rows.source).find(options.index)
+    if options.index:
+        rows.find(options.index)
 
     def columns(table):
         return columns_of(fitted, table, index)
@@ -430,61 +430,34 @@ DEMOS = (
 )
 
 # %% ../../nbs/12_application/45_command_line.ipynb #93883d1c
+FIT_HELP = {
+    "out": "folder for the results; made if it is missing",
+    "holdout": "share of the rows to keep back for checking (default 0.2; 0 uses all rows)",
+    "regressor": "estimate of the feature; auto weighs several by their error on held-out rows (default)",
+    "iterations": "steps of the flow; auto stops when what is left of the data is below the error "
+    "of the feature (default)",
+    "tau": "share of the feature in the metric of a step, between 0 and 1 (default 0.95)",
+    "odds": "evidence that a branch must bring: larger finds fewer and is surer (default 20)",
+    "flow": "all steps at once (closed, default), or a diffusion map in each",
+    "landmarks": "fit so many rows, spread over the data, and place the others (default: all)",
+    "seed": "seed of everything random (default 0)",
+}
+
+
 def add_fit_options(parser):
     "Options that `fit` and `demo` share."
-    add = parser.add_argument_group("the map").add_argument
-    parser.add_argument(
-        "--out", required=True, metavar="DIR", help="folder for the results; made if it is missing"
-    )
-    add(
-        "--holdout",
-        type=within(0, 1, float, below=True),
-        default=0.2,
-        metavar="SHARE",
-        help="share of the rows to keep back for checking (default 0.2; 0 uses all rows)",
-    )
-    add(
-        "--regressor",
-        choices=REGRESSORS,
-        default="auto",
-        help="estimate of the feature; auto weighs several by their error on held-out rows (default)",
-    )
-    add(
-        "--iterations",
-        type=within(1, ENDLESS, word="auto"),
-        default="auto",
-        metavar="N",
-        help="steps of the flow; auto stops when what is left of the data is below the error of the "
-        "feature (default)",
-    )
-    add(
-        "--tau",
-        type=within(0, 1, float),
-        default=0.95,
-        metavar="T",
-        help="share of the feature in the metric of a step, between 0 and 1 (default 0.95)",
-    )
-    add(
-        "--odds",
-        type=within(1, ENDLESS, float),
-        default=20.0,
-        help="evidence that a branch must bring: larger finds fewer and is surer (default 20)",
-    )
-    add(
-        "--flow",
-        choices=("closed", "diffusion"),
-        default="closed",
-        help="all steps at once (closed, default), or a diffusion map in each",
-    )
-    add(
-        "--landmarks",
-        type=within(1, ENDLESS),
-        metavar="N",
-        help="fit so many rows, spread over the data, and place the others (default: all)",
-    )
-    add(
-        "--seed", type=within(0, 2**32 - 1), default=0, help="seed of everything random (default 0)"
-    )
+    group = parser.add_argument_group("the map")
+    add = lambda name, **more: group.add_argument(f"--{name}", help=FIT_HELP[name], **more)
+    below_one = within(0, 1, float, below=True)
+    parser.add_argument("--out", required=True, metavar="DIR", help=FIT_HELP["out"])
+    add("holdout", type=below_one, default=0.2, metavar="SHARE")
+    add("regressor", choices=REGRESSORS, default="auto")
+    add("iterations", type=within(1, ENDLESS, word="auto"), default="auto", metavar="N")
+    add("tau", type=within(0, 1, float), default=0.95, metavar="T")
+    add("odds", type=within(1, ENDLESS, float), default=20.0)
+    add("flow", choices=("closed", "diffusion"), default="closed")
+    add("landmarks", type=within(1, ENDLESS), metavar="N")
+    add("seed", type=within(0, 2**32 - 1), default=0)
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
 
 

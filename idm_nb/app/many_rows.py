@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import sys
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 
@@ -18,114 +19,15 @@ import numpy as np
 from idm_nb.app.tables import (
     FEATHER,
     PARQUET,
-    READERS,
-    TEXT,
     WRITERS,
-    Style,
-    Table,
-    TextFile,
     UsageError,
     array_columns,
-    arrow_table,
     ending,
-    opened,
+    rows_of,
     write_lines,
 )
 from ..core.files import write_whole
 from ..core.work import progress
-
-# %% ../../nbs/12_application/42_many_rows.ipynb #b3989b9d
-class Rows:
-    """Rows of a file that are read part by part.
-
-    Attributes
-    ----------
-    source : str, for messages; names : list of str, its columns; index : str or None
-    count : int or None, number of rows if it is known beforehand
-    """
-
-    def __init__(self, empty, tables, count=None):
-        self.source, self.names, self.index = empty.source, empty.names, empty.index
-        self.tables, self.count, self.notes = tables, count, empty.notes
-
-    def parts(self, size, start=0):
-        "`Table`s of at most `size` rows, beginning with row `start`."
-        for table in self.tables(size, start):
-            before = table.rows[0] - 1 if len(table) else start
-            yield from table.parts(size, max(0, start - before))
-
-
-def text_rows(path, style):
-    "Rows of a CSV file."
-    from pyarrow import ArrowInvalid, csv
-
-    text = TextFile(path, style)
-    options = text.options(text.names)
-
-    def tables(size, start):
-        row = 0
-        try:
-            for batch in csv.open_csv(str(path), *options):
-                yield (table := text.table(batch, row, numeric=True))
-                row += len(table)
-        except ArrowInvalid as error:
-            raise text.wrong(str(error)) from None
-
-    named = [name for name in text.names if name not in text.unnamed]
-    return Rows(Table(dict.fromkeys(named, ()), path, 0, text.index, style, text.notes), tables)
-
-
-def parquet_rows(path, style):
-    "Rows of a Parquet file."
-    from pyarrow import parquet
-
-    file = parquet.ParquetFile(str(path))
-    groups = range(file.metadata.num_row_groups)
-    ends = np.cumsum([0, *(file.metadata.row_group(k).num_rows for k in groups)])
-
-    def tables(size, start):
-        first = int(np.searchsorted(ends[1:], start, side="right"))
-        row = int(ends[first])
-        for batch in file.iter_batches(size, row_groups=list(groups[first:])):
-            yield arrow_table(batch, path, style, row)
-            row += batch.num_rows
-
-    empty = arrow_table(file.schema_arrow.empty_table(), path, style)
-    return Rows(empty, tables, file.metadata.num_rows)
-
-
-def feather_rows(path, style):
-    "Rows of a feather file."
-    import pyarrow as pa
-
-    file = pa.ipc.open_file(pa.memory_map(str(path)))
-
-    def tables(size, start):
-        row = 0
-        for k in range(file.num_record_batches):
-            batch = file.get_batch(k)
-            yield arrow_table(batch, path, style, row)
-            row += batch.num_rows
-
-    return Rows(arrow_table(file.schema.empty_table(), path, style), tables)
-
-
-STREAMS = {
-    **READERS,  # NPY and NPZ, whose tables come in parts, too
-    **dict.fromkeys(TEXT, text_rows),
-    **dict.fromkeys(PARQUET, parquet_rows),
-    **dict.fromkeys(FEATHER, feather_rows),
-}
-
-
-def rows_of(source, **style):
-    "The `Rows` of a file by the ending of its name, or the `Table` of an array."
-    if not hasattr(source, "ndim"):
-        return opened(source, STREAMS, style)
-    if source.ndim != 2 or source.dtype.kind not in "biuf":
-        what = f"{source.dtype} of shape {source.shape}"
-        raise ValueError(f"the array must hold a matrix of numbers, got {what}")
-    return Table(array_columns("c", source, "array"), "array", 0, None, Style(**style))
 
 # %% ../../nbs/12_application/42_many_rows.ipynb #071a6e59
 class Parts:
@@ -205,26 +107,20 @@ def gaps_in(columns):
 # %% ../../nbs/12_application/42_many_rows.ipynb #0ae29675
 def check_target(target, columns=None):
     "The path of a result, checked; `columns` are those of its first part."
-    target = Path(target)
+    target, kind, why = Path(target), ending(target), ""
     if str(target) == "-":
         return target
-    if ending(target) not in WRITERS:
-        raise UsageError(
-            f"--out {target}: the ending must be one of {', '.join(WRITERS)}, or - alone"
-        )
-    if not target.parent.is_dir():
-        raise UsageError(f"--out {target}: there is no folder {target.parent}")
-    if ending(target) in PARQUET + FEATHER:
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError:
-            raise UsageError(
-                f"--out {target} needs pyarrow: pip install 'idm_nb[tables]'"
-            ) from None
     words = [n for n, c in (columns or {}).items() if np.asarray(c).dtype.kind not in "biuf"]
-    if ending(target) == ".npy" and words:
-        why = f"a matrix cannot hold the words of column {words[0]!r}"
-        raise UsageError(f"--out {target}: {why}; write .csv or .parquet")
+    if kind not in WRITERS:
+        why = f"the ending must be one of {', '.join(WRITERS)}, or - alone"
+    elif not target.parent.is_dir():
+        why = f"there is no folder {target.parent}"
+    elif kind in PARQUET + FEATHER and not find_spec("pyarrow"):
+        why = "this needs pyarrow: pip install 'idm_nb[tables]'"
+    elif kind == ".npy" and words:
+        why = f"a matrix cannot hold the words of column {words[0]!r}; write .csv or .parquet"
+    if why:
+        raise UsageError(f"--out {target}: {why}")
     return target
 
 # %% ../../nbs/12_application/42_many_rows.ipynb #535ff3c5
@@ -317,10 +213,8 @@ def in_parts(call, source, target, *, rows=10_000, columns=None, n_jobs=1, verbo
     check_number("rows", rows, 1, integer=True)
     check_number("n_jobs", n_jobs, 1, integer=True)
     found = rows_of(source)
-    unknown = [name for name in columns or [] if name not in found.names]
-    if unknown:
-        raise UsageError(f"{found.source} has no column {unknown[0]!r}")
-    names = [n for n in found.names if n != found.index] if columns is None else list(columns)
+    chosen = [n for n in found.names if n != found.index] if columns is None else columns
+    names = [*chain(*map(found.find, chosen))]
     title = getattr(call, "__name__", "value").strip("<>")
     named = lambda values: array_columns(title, np.asarray(values), title)
     each = lambda table: named(call(table.numbers(names, role="new")))

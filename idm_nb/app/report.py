@@ -254,7 +254,7 @@ def column_means(X, power=1):
         return (X if power == 1 else X.power(power)).mean(axis=0)
     return np.mean(X**power, axis=0)
 
-
+# %% ../../nbs/12_application/43_report.ipynb #9dd8c5fa
 def set_apart(found, branch, most=3):
     "In words, the `most` largest effects of `branch_columns` on a branch, to a tenth of the largest."
     rows = zip(*(found[key] for key in ("branch", "column", "effect", "above")))
@@ -289,7 +289,7 @@ def new_figure(width, height):
 
     return Figure(figsize=(width, height))
 
-
+# %% ../../nbs/12_application/43_report.ipynb #20114100
 def branches_section(model, table, features, columns=None, new=None):
     """The graph of a scalar feature, the table of its branches, and the columns that set them apart.
 
@@ -514,9 +514,10 @@ def relevance_section(local, projection, shape=None):
     more = f" and {len(rows) - 10} more" if len(rows) > 10 else ""
     found = ", ".join(rows[:10]) + more if rows else "none"
     text = (
-        f"Local: what the prediction loses when a column is replaced by random values that have the same "
-        f"relation to the other columns, in units of the variance of the feature. Above chance {len(rows)} of "
-        f"{len(local.names)}: {found}. Projection: share of the variance of each column that varies along "
+        f"Local: what the prediction loses when a column is replaced by random values that have the "
+        f"same relation to the other columns, in units of the variance of the feature. Above chance "
+        f"{len(rows)} of {len(local.names)}: {found}. Projection: share of the variance of each "
+        f"column that varies along "
         f"the map; columns that go along with a relevant one have it, too. Grey is not above chance "
         f"(corrected for the number of columns)."
     )

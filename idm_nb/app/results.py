@@ -86,7 +86,7 @@ def coordinate_columns(embedding):
 
 
 def named_rows(table, index):
-    "Columns that name the rows of a `Table`: their numbers in the file, and the column `index` if there is one."
+    "Columns that name the rows of a `Table`: their numbers in the file, and the column `index`, if any."
     if index is None or index not in table.columns:
         return {"row": table.rows}
     return {"row": table.rows, identifier(index): np.asarray(table.columns[index])}
@@ -102,6 +102,36 @@ def with_gaps(columns, known):
     if known.all():
         return columns
     return {name: np.ma.array(column, mask=~known) for name, column in columns.items()}
+
+
+def zero_or_one(table, pairs):
+    "A `Table` in which columns of two words are 0 and 1; `pairs` has the words of each such column."
+    found = table.part(slice(None)) if pairs else table
+    for name, pair in pairs.items():
+        if name not in table.columns:
+            continue
+        words = np.asarray(table.columns[name]).astype(str)
+        other = np.flatnonzero(~np.isin(words, [*pair, *table.style.gaps]))
+        if len(other):
+            held = f"{str(words[other[0]])!r} at data row {table.rows[other[0]]}"
+            neither = f"which is neither {pair[0]!r} nor {pair[1]!r}; correct it"
+            raise ValueError(f"{table.source}: column {name!r} holds {held}, {neither}")
+        found.columns[name] = np.where(np.isin(words, pair), 1.0 * (words == pair[1]), np.nan)
+    return found
+
+
+def mean_and_spread(values):
+    "Means and standard deviations `(2, m)` of columns, one in the place of a deviation of zero."
+    spread = values.std(axis=0)
+    return np.stack([values.mean(axis=0), np.where(spread > 0, spread, 1.0)])
+
+
+def prediction_columns(features, values, errors):
+    "Named columns of the predicted features and their standard errors, `(q, n)` arrays."
+    names = [f"standard_error_{name}" for name in features]
+    names = ["standard_error"] if len(features) == 1 else names
+    names = [f"predicted_{name}" for name in features] + names
+    return dict(zip(names, np.hstack([values, errors]).T))
 
 # %% ../../nbs/12_application/44_results.ipynb #a656f0de
 class TableModel(Storage):
@@ -141,12 +171,10 @@ class TableModel(Storage):
         self.scale, kept = None, np.flatnonzero(~new)
         values = self.prepare(table, role="data")[~new]
         if len(values) < FEWEST:
-            raise ValueError(
-                f"{table.source} leaves {len(values)} rows to fit: at least {FEWEST} are needed"
-            )
+            few = f"leaves {len(values)} rows to fit: at least {FEWEST} are needed"
+            raise ValueError(f"{table.source} {few}")
         if standard:
-            spread = values.std(axis=0)
-            self.scale = np.stack([values.mean(axis=0), np.where(spread > 0, spread, 1.0)])
+            self.scale = mean_and_spread(values)
             values = (values - self.scale[0]) / self.scale[1]
         groups = None if groups is None else groups[~new]
         self.model.fit(values, self.coding.encode(truth[~new]), groups=groups)
@@ -159,30 +187,19 @@ class TableModel(Storage):
     def prepare(self, table, role="new", gaps=False):
         "Data columns of a `Table`, in the order of the training, centred and scaled."
         names = [n for column in self.columns for n in table.find(column)]
-        values = self.zero_or_one(table).numbers(names, role=role, gaps=gaps)
+        values = zero_or_one(table, self.binary).numbers(names, role=role, gaps=gaps)
         return values if self.scale is None else (values - self.scale[0]) / self.scale[1]
 
-    def zero_or_one(self, table):
-        "A `Table` in which words of two kinds are 0 and 1."
-        found = table.part(slice(None)) if self.binary else table
-        for name, pair in self.binary.items():
-            if name not in table.columns:
-                continue
-            words = np.asarray(table.columns[name]).astype(str)
-            other = np.flatnonzero(~np.isin(words, [*pair, *table.style.gaps]))
-            if len(other):
-                raise ValueError(
-                    f"{table.source}: column {name!r} holds {str(words[other[0]])!r} at data row "
-                    f"{table.rows[other[0]]}, which is neither {pair[0]!r} nor {pair[1]!r}; correct it"
-                )
-            found.columns[name] = np.where(np.isin(words, pair), 1.0 * (words == pair[1]), np.nan)
-        return found
+    def filled(self, table):
+        "Data columns of a `Table` with zeros in rows with a gap, and the mask of the other rows."
+        values = self.prepare(table, gaps=True)
+        known = np.isfinite(values).all(axis=1)
+        return np.where(known[:, None], values, 0.0), known
 
     def placed(self, table):
         "`Placed` rows of a `Table`, and the mask of those without a gap; the others are meaningless."
-        values = self.prepare(table, gaps=True)
-        known = np.isfinite(values).all(axis=1)
-        return Placed.new(self.model, np.where(known[:, None], values, 0.0)), known
+        values, known = self.filled(table)
+        return Placed.new(self.model, values), known
 
     def decoded(self, placed):
         "Predictions and standard errors, `(q, n)` each, of `Placed` rows in the units of the table."
@@ -191,10 +208,7 @@ class TableModel(Storage):
 
     def told(self, placed):
         "Columns that say what is predicted of `Placed` rows."
-        columns, single = np.hstack(self.decoded(placed)).T, len(self.features) == 1
-        names = [f"predicted_{name}" for name in self.features]
-        errors = [f"standard_error_{name}" for name in self.features]
-        found = dict(zip(names + (["standard_error"] if single else errors), columns))
+        found = prediction_columns(self.features, *self.decoded(placed))
         return {**found, "branch": placed.branch, "foreign": placed.foreign}
 
     def told_of(self, table, index, coordinates):
@@ -205,15 +219,12 @@ class TableModel(Storage):
 
     def alike(self, table, count, index=None):
         "Columns of pairs: rows of a `Table`, and the `count` training rows that are most alike."
-        values = self.prepare(table, gaps=True)
-        known = np.isfinite(values).all(axis=1)
-        distance, near = self.model.kneighbors(np.where(known[:, None], values, 0.0), count)
-        found = {"training_row": self.rows[near.ravel()]}
+        values, known = self.filled(table)
+        distance, near = (found.ravel() for found in self.model.kneighbors(values, count))
+        found = {"training_row": self.rows[near]}
         if self.identifiers is not None:
-            found[f"training_{identifier(self.index)}"] = self.identifiers[near.ravel()]
-        found.update(
-            distance=distance.ravel(), **dict(zip(self.features, self.truth[near.ravel()].T))
-        )
+            found[f"training_{identifier(self.index)}"] = self.identifiers[near]
+        found |= {"distance": distance, **dict(zip(self.features, self.truth[near].T))}
         asked = {n: np.repeat(c, count) for n, c in named_rows(table, index).items()}
         ranks = np.tile(np.arange(1, count + 1), len(table))
         return {**asked, "rank": ranks, **with_gaps(found, np.repeat(known, count))}

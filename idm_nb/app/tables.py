@@ -9,13 +9,11 @@ __all__ = ['Table', 'read_table']
 import bz2
 import csv
 import gzip
-import io
 import re
 import shlex
-from codecs import getincrementaldecoder
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +53,7 @@ class Style:
         if not isinstance(cell, str):
             return np.nan if cell is None else float(cell)
         cell = cell.strip().replace("\u2212", "-")  # the minus sign of typesetters
-        if cell in self.gaps or cell in TRUE or cell in FALSE:
+        if cell in (*self.gaps, *TRUE, *FALSE):
             return np.nan if cell in self.gaps else float(cell in TRUE)
         if cell.endswith("%"):
             return self.number(cell[:-1]) / 100
@@ -138,6 +136,10 @@ class Table:
     def __len__(self):
         return self.count
 
+    def whole(self):
+        "The table with all its rows."
+        return self
+
     def part(self, chosen):
         "The rows that a slice, a mask or numbers choose; they keep their numbers."
         columns = {name: np.asarray(column)[chosen] for name, column in self.columns.items()}
@@ -151,14 +153,13 @@ class Table:
 
     def find(self, name):
         "The columns meant by `name`: itself, or the columns `name0, name1, ...` of an array."
-        if name in self.columns:
-            return [name]
-        parts = [n for n in self.names if re.fullmatch(re.escape(name) + r"\d+", n)]
-        if parts:
-            return parts
-        shown = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
+        of_array = re.compile(re.escape(name) + r"\d+")
+        found = [name] if name in self.columns else [*filter(of_array.fullmatch, self.names)]
+        if found:
+            return found
+        shown = ", ".join(self.names[:12]) + ", ..." * (len(self.names) > 12)
         nameless = self.names[:1] == ["c0"] and ending(self.source) in TEXT
-        why = " (its first line holds numbers, so it was read as data)" if nameless else ""
+        why = " (its first line holds numbers, so it was read as data)" * nameless
         raise UsageError(f"{self.source} has no column {name!r}; its columns are {shown}{why}")
 
     def numbers(self, names, role="data", gaps=False):
@@ -169,40 +170,42 @@ class Table:
         """
         values = np.empty((len(self), len(names)))
         for k, name in enumerate(names):
-            values[:, k] = self.real_numbers(name, role)
-        bad = ~(np.abs(values) <= LARGEST)
-        bad = bad & ~np.isnan(values) if gaps else bad
+            values[:, k] = as_numbers(self, name, role)
+        bad = ~(np.abs(values) <= LARGEST) & ~(gaps & np.isnan(values))
         if not bad.any():
             return values
         row, k = np.argwhere(bad)[0]
-        what, then = "is not finite", "correct it"
-        if np.isnan(values[row, k]):
-            what, then = "has a gap", "remove those rows or fill the gaps"
-            if role == "data":
-                then = (
-                    f"type --drop-gaps to leave out such rows, or --ignore {shlex.quote(names[k])}"
-                )
-        elif np.isfinite(values[row, k]):
-            what, then = f"exceeds {LARGEST:g}", "divide the column by a unit of its size"
         place = f"at data row {self.rows[row]} ({bad.sum()} such values in all)"
+        what, then = what_is_wrong(values[row, k], names[k], role)
         raise ValueError(f"{self.source}: column {names[k]!r} {what} {place}; {then}")
 
-    def real_numbers(self, name, role):
-        "One column as floats, gaps as NaN."
-        column, style = np.asarray(self.columns[name]), self.style
-        if column.dtype.kind in "biuf":
-            return column
-        cells, what = column.tolist(), {"c": "complex numbers"}.get(column.dtype.kind)
-        if column.dtype.kind not in "cmM":
-            try:
-                return np.array([style.number(cell) for cell in cells])
-            except (TypeError, ValueError):
-                row = next(k for k, c in enumerate(cells) if not is_number(c, style) and c != "")
-                what = f"{str(cells[row])!r} at data row {self.rows[row]}, which is not a number"
-        then = remedy(name, map(str, column) if column.dtype.kind == "M" else cells, style, role)
-        raise ValueError(
-            f"{self.source}: column {name!r} holds {what or 'dates or durations'}; {then}"
-        )
+# %% ../../nbs/12_application/41_tables.ipynb #843da97b
+def as_numbers(table, name, role):
+    "A column of a `Table` as floats, gaps as NaN."
+    column, style = np.asarray(table.columns[name]), table.style
+    if column.dtype.kind in "biuf":
+        return column
+    what = "complex numbers" if column.dtype.kind == "c" else None
+    what = "dates or durations" if column.dtype.kind in "mM" else what
+    cells = (column.astype(str) if what else column).tolist()
+    if not what:
+        try:
+            return np.array([style.number(cell) for cell in cells])
+        except (TypeError, ValueError):
+            row = next(k for k, c in enumerate(cells) if not is_number(c, style) and c != "")
+            what = f"{str(cells[row])!r} at data row {table.rows[row]}, which is not a number"
+    then = remedy(name, cells, style, role)
+    raise ValueError(f"{table.source}: column {name!r} holds {what}; {then}")
+
+
+def what_is_wrong(value, name, role):
+    "What is said of a value that is no finite number of a usual size, and what to do."
+    if np.isinf(value):
+        return "is not finite", "correct it"
+    if np.isfinite(value):
+        return f"exceeds {LARGEST:g}", "divide the column by a unit of its size"
+    drop = f"type --drop-gaps to leave out such rows, or --ignore {shlex.quote(name)}"
+    return "has a gap", drop if role == "data" else "remove those rows or fill the gaps"
 
 # %% ../../nbs/12_application/41_tables.ipynb #981e0a25
 PACKED = {".gz": gzip.open, ".bz2": bz2.open}
@@ -226,111 +229,168 @@ def separator(lines):
     return best if agreeing(best) or not all(" " in line.strip() for line in lines) else " "
 
 
-class TextFile:
-    """How a CSV file begins, and its rows as pyarrow reads them.
+def distinct(names, path, then):
+    "Names of columns, an error if two are equal."
+    doubled = [name for name in names if names.count(name) > 1]
+    if doubled:
+        raise ValueError(f"{path} has two columns named {doubled[0]!r}: rename {then}")
+    return names
 
-    Attributes: names; index, str or None; unnamed, names that were given here; notes
+
+class Rows(Table):
+    """A table whose rows stay in a file until they are asked for: all by `whole`, some by `parts`.
+
+    A class of files has `whole()` and `tables(size, start)`, an iterator over tables of which the first
+    may begin before row `start`.
     """
 
+    def __init__(self, names, *options, count=None):
+        super().__init__(dict.fromkeys(names, ()), *options)
+        self.count = count  # None if it is not known beforehand
+
+    def parts(self, size, start=0):
+        "Tables of at most `size` rows, beginning with row `start`."
+        for table in filter(len, self.tables(size, start)):
+            yield from table.parts(size, max(0, start - table.rows[0] + 1))
+
+# %% ../../nbs/12_application/41_tables.ipynb #dedee6fb
+@dataclass
+class Heading:
+    "What the first lines of a CSV file say: the `mark` between cells, its columns, how many lines to `skip`."
+
+    mark: str
+    names: list
+    unnamed: list  # columns without a name, which get one
+    index: str
+    skip: int
+    notes: list
+
+
+def heading(lines, path, style):
+    "The `Heading` in the first lines of a file."
+    filled = [line for line in lines if line.strip()]
+    if not filled:
+        raise ValueError(f"{path} is empty")
+    mark = separator(filled)
+    if mark == " " and any("  " in line.strip() for line in filled):
+        raise ValueError(f"{path}: blanks align the cells; type tr -s ' ' ',' <{path} >new.csv")
+    reader = csv.reader(lines, delimiter=mark)
+    first = [cell.strip() for cell in next(row for row in reader if any(map(str.strip, row)))]
+    if all(not cell or is_number(cell, style) for cell in first):
+        return Heading(mark, [f"c{k}" for k in range(len(first))], [], style.index, style.skip, [])
+    if not any(line.strip() for line in lines[reader.line_num :]):
+        raise ValueError(f"{path} holds column names but no rows")
+    nameless = len(first) > 1 and first[0] in ("", "Unnamed: 0")
+    first[0] = "index" if nameless else first[0]
+    index = style.index or ("index" if nameless else None)
+    notes = ["the first column has no name and is taken as the index"] * nameless
+    unnamed = [f"column {k}" for k, name in enumerate(first, 1) if not name]
+    names = [name or f"column {k}" for k, name in enumerate(first, 1)]
+    skip = style.skip + reader.line_num + style.units
+    return Heading(mark, distinct(names, path, "one of them"), unnamed, index, skip, notes)
+
+
+def csv_error(text, why):
+    "The error for a `TextFile` that pyarrow cannot read."
+    if not text.bad:
+        coding = "UTF8" in why
+        return (
+            not_text(text.source, text.encoding) if coding else ValueError(f"{text.source}: {why}")
+        )
+    row, names, then = text.bad[-1], len(text.head.names), "correct that line"
+    if names == 1 or row.actual_columns > names + 1:
+        then = "type --skip and the number of lines above the names, if there are any"
+    elif row.actual_columns > names:
+        then += ", or put a comma before the first name if the first column names the rows"
+    place = f"line {row.number}" if row.number else f"the line {row.text[:40]!r}"
+    cells = f"{names} names but {row.actual_columns} columns in {place}"
+    return ValueError(f"{text.source} has {cells}; {then}")
+
+# %% ../../nbs/12_application/41_tables.ipynb #b331e79a
+class TextFile(Rows):
+    "Rows of a CSV file."
+
     def __init__(self, path, style):
-        self.path, self.style, self.notes, self.bad = path, style, [], []
-        lines = self.first_lines()
-        blank = next((k for k, line in enumerate(lines) if line.strip()), None)
-        if blank is None:
-            raise ValueError(f"{path} is empty")
-        self.mark = separator([line for line in lines if line.strip()])
-        if self.mark == " " and any("  " in line.strip() for line in lines):
-            raise ValueError(f"{path}: blanks align the cells; type tr -s ' ' ',' <{path} >new.csv")
-        reader = csv.reader(lines[blank:], delimiter=self.mark)
-        first = [cell.strip() for cell in next(reader)]
-        named = any(cell and not is_number(cell, style) for cell in first)
-        if named and not any(line.strip() for line in lines[blank + reader.line_num :]):
-            raise ValueError(f"{path} holds column names but no rows")
-        self.skip = style.skip + blank + (reader.line_num + style.units) * named
-        self.index, self.unnamed = style.index, []
-        if named and len(first) > 1 and first[0] in ("", "Unnamed: 0"):
-            first[0], self.index = "index", self.index or "index"
-            self.notes.append("the first column has no name and is taken as the index")
-        self.unnamed = [f"column {k}" for k, name in enumerate(first, 1) if not name]
-        self.names = [name or f"column {k}" for k, name in enumerate(first, 1)]
-        self.names = self.names if named else [f"c{k}" for k in range(len(first))]
-        doubled = [name for name in self.names if self.names.count(name) > 1]
-        if doubled:
-            raise ValueError(f"{path} has two columns named {doubled[0]!r}: rename one of them")
+        lines, self.encoding = first_lines(path, style)
+        self.head, self.bad = heading(lines, path, style), []
+        names = [name for name in self.head.names if name not in self.head.unnamed]
+        super().__init__(names, path, 0, self.head.index, style, self.head.notes)
 
-    def first_lines(self):
-        "Some lines of text, those to skip left out."
-        import pyarrow as pa
-
-        found, last = b"", self.style.skip + 20
-        with pa.input_stream(str(self.path)) as file:
-            while found.count(b"\n") <= last and (more := file.read(2**16)):
-                found += more
-        wide = "utf-16" if found[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-        self.encoding = self.style.encoding or wide
-        try:
-            text = getincrementaldecoder(self.encoding)().decode(found)
-        except LookupError:
-            raise UsageError(f"--encoding {self.encoding} is not known") from None
-        except UnicodeError:
-            raise self.no_text() from None
-        return list(io.StringIO(text, newline=""))[self.style.skip : last]
-
-    def no_text(self):
-        "The error for bytes that are not the text they should be."
-        kind = self.encoding.removesuffix("-sig").upper()
-        return ValueError(f"{self.path} is not {kind} text; type --encoding latin-1, or what it is")
-
-    def options(self, words=()):
+    def options(self, words):
         "What pyarrow's readers are told; the columns `words` stay text."
         from pyarrow import csv, string
 
         encoding = "utf8" if self.encoding.startswith("utf-8") else self.encoding
         refuse = lambda row: self.bad.append(row) or "error"
-        lines = dict(skip_rows=self.skip, column_names=self.names)
-        kinds = dict(column_types=dict.fromkeys(words, string()), decimal_point=self.style.decimal)
-        kinds.update(null_values=sorted(self.style.gaps), true_values=TRUE, false_values=FALSE)
-        marks = dict(delimiter=self.mark, newlines_in_values=True, invalid_row_handler=refuse)
-        read = csv.ReadOptions(encoding=encoding, **lines)
-        return read, csv.ParseOptions(**marks), csv.ConvertOptions(**kinds)
+        marks = dict(delimiter=self.head.mark, newlines_in_values=True, invalid_row_handler=refuse)
+        kinds = dict(true_values=TRUE, false_values=FALSE, null_values=sorted(self.style.gaps))
+        kinds.update(column_types=dict.fromkeys(words, string()), decimal_point=self.style.decimal)
+        read = csv.ReadOptions(
+            encoding=encoding, skip_rows=self.head.skip, column_names=self.head.names
+        )
+        return self.source, read, csv.ParseOptions(**marks), csv.ConvertOptions(**kinds)
 
-    def wrong(self, why):
-        "The error for a file that pyarrow cannot read."
-        if not self.bad:
-            return self.no_text() if "UTF8" in why else ValueError(f"{self.path}: {why}")
-        row, names, then = self.bad[-1], len(self.names), "correct that line"
-        if names == 1 or row.actual_columns > names + 1:
-            then = "type --skip and the number of lines above the names, if there are any"
-        elif row.actual_columns > names:
-            then += ", or put a comma before the first name if the first column names the rows"
-        place = f"line {row.number}" if row.number else f"the line {row.text[:40]!r}"
-        cells = f"{names} names but {row.actual_columns} columns in {place}"
-        return ValueError(f"{self.path} has {cells}; {then}")
+    def whole(self):
+        "The `Table` of all rows."
+        from pyarrow import ArrowInvalid, csv
 
-    def table(self, found, before=0, numeric=False):
-        """`Table` of a pyarrow table or batch, rows and unnamed columns without an entry left out.
+        words = {self.index, *self.style.words} & {*self.head.names}
+        try:
+            return self.table(csv.read_csv(*self.options(words)))
+        except ArrowInvalid as error:
+            raise csv_error(self, str(error)) from None
 
-        Where all columns were read as text, `numeric` turns those of numbers into numbers.
-        """
+    def tables(self, size, start):
+        "Tables of the blocks of the file, which are read as text and then turned into numbers."
+        from pyarrow import ArrowInvalid, csv
+
+        row, numbers = 0, self.style.gaps if self.style.decimal == "." else None
+        try:
+            for batch in csv.open_csv(*self.options(self.head.names)):
+                yield (table := self.table(batch, row, numbers))
+                row += len(table)
+        except ArrowInvalid as error:
+            raise csv_error(self, str(error)) from None
+
+    def table(self, found, before=0, numbers=None):
+        "`Table` of a pyarrow table or batch, rows and unnamed columns without an entry left out."
         if any(str(kind) == "binary" for kind in found.schema.types):
-            raise self.no_text()
-        cast = self.style.gaps if numeric and self.style.decimal == "." else None
-        columns = {n: as_array(found[n], n != self.index and cast) for n in self.names}
+            raise not_text(self.source, self.encoding)
+        columns = {n: as_array(found[n], n != self.index and numbers) for n in self.head.names}
         blank, notes = np.ones(found.num_rows, dtype=bool), self.notes
         for column in columns.values():
-            if not blank.any():
-                break
-            blank &= gap(column)
+            blank = blank & gap(column) if blank.any() else blank
         if blank.any():
             columns = {name: column[~blank] for name, column in columns.items()}
             notes = [*notes, f"{blank.sum()} empty rows are left out"]
-        for name in self.unnamed:
+        for name in self.head.unnamed:
             if not gap(columns.pop(name)).all():
-                raise ValueError(
-                    f"{self.path}: {name} has no name; name all columns in one line, or type --skip "
-                    f"and the number of lines above it"
+                then = (
+                    "name all columns in one line, or type --skip and the number of lines above it"
                 )
-        return Table(columns, self.path, before, self.index, self.style, notes)
+                raise ValueError(f"{self.source}: {name} has no name; {then}")
+        return Table(columns, self.source, before, self.index, self.style, notes)
+
+# %% ../../nbs/12_application/41_tables.ipynb #1a12ca5e
+def first_lines(path, style):
+    "Some lines of a text file, those to skip left out, and its encoding."
+    unpacked = PACKED.get(Path(path).suffix.lower(), open)
+    with unpacked(path, "rb") as file:
+        wide = "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    encoding = style.encoding or wide
+    try:
+        with unpacked(path, "rt", encoding=encoding, newline="") as file:
+            return list(islice(file, style.skip, style.skip + 20)), encoding
+    except LookupError:
+        raise UsageError(f"--encoding {encoding} is not known") from None
+    except UnicodeError:
+        raise not_text(path, encoding) from None
+
+
+def not_text(path, encoding):
+    "The error for bytes that are not the text they should be."
+    kind = encoding.removesuffix("-sig").upper()
+    return ValueError(f"{path} is not {kind} text; type --encoding latin-1, or what it is")
 
 
 def gap(column):
@@ -343,40 +403,26 @@ def as_array(column, gaps=None):
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     if gaps and pa.types.is_string(column.type):
         try:
             known = pc.is_in(column, pa.array(sorted(gaps)))
             return np.asarray(pc.if_else(known, None, column).cast(pa.float64()))
         except pa.ArrowInvalid:  # some are no numbers
             pass
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     if str(column.type) in ("string", "large_string"):
         column = pc.fill_null(pc.utf8_trim_whitespace(column), "")
     elif pa.types.is_decimal(column.type) or pa.types.is_null(column.type):
         column = column.cast(pa.float64())
     return np.asarray(column)
 
-
-def read_csv(path, style):
-    "Table of a CSV file; names in the first line are optional."
-    from pyarrow import ArrowInvalid, csv
-
-    text = TextFile(path, style)
-    words = {text.index, *style.words} & set(text.names)
-    try:
-        return text.table(csv.read_csv(str(path), *text.options(words)))
-    except ArrowInvalid as error:
-        raise text.wrong(str(error)) from None
-
 # %% ../../nbs/12_application/41_tables.ipynb #e98b5d49
 def array_columns(name, array, path):
     "Columns of an array: one, or `name0, name1, ...`."
-    if array.ndim == 1:
-        return {name: array}
-    if array.ndim != 2:
+    if array.ndim not in (1, 2):
         raise ValueError(f"{path}: {name} has {array.ndim} dimensions; a table has one or two")
-    return {f"{name}{i}": array[:, i] for i in range(array.shape[1])}
+    return {name: array} if array.ndim == 1 else {f"{name}{i}": c for i, c in enumerate(array.T)}
 
 
 def read_numpy(path, style):
@@ -384,33 +430,66 @@ def read_numpy(path, style):
     loaded = np.load(path, mmap_mode="r", allow_pickle=False)
     arrays = {"c": loaded} if isinstance(loaded, np.ndarray) else loaded
     found = [array_columns(name, arrays[name], path) for name in arrays]
-    names, lengths = list(chain(*found)), {len(c) for part in found for c in part.values()}
-    doubled = [name for name in names if names.count(name) > 1]
-    if doubled:
-        raise ValueError(f"{path} has two columns named {doubled[0]!r}: rename an array")
+    distinct([*chain(*found)], path, "an array")
+    columns = {name: column for part in found for name, column in part.items()}
+    lengths = {*map(len, columns.values())}
     if len(lengths) > 1:
         raise ValueError(f"{path} holds arrays of different lengths: {sorted(lengths)}")
-    return Table({n: c for part in found for n, c in part.items()}, path, 0, style.index, style)
+    return Table(columns, path, 0, style.index, style)
 
 # %% ../../nbs/12_application/41_tables.ipynb #e53742cf
 PARQUET, FEATHER = (".parquet", ".pq"), (".feather", ".arrow")
 
 
-def arrow_table(found, path, style, before=0):
-    "`Table` of a pyarrow table or batch; the index of a data frame names the rows."
-    index = ((found.schema.pandas_metadata or {}).get("index_columns") or [None])[0]
-    named = lambda name: "index" if name == "__index_level_0__" else name
-    columns = {named(name): as_array(found[name]) for name in found.schema.names}
-    index = named(index) if isinstance(index, str) else None
-    return Table(columns, path, before, style.index or index, style)
+class ArrowFile(Rows):
+    "Rows of a Parquet or feather file; the index of a data frame that pandas wrote names the rows."
 
+    def __init__(self, path, style):
+        import pyarrow as pa
+        from pyarrow import parquet
 
-def read_arrow(path, style):
-    "Table of a Parquet or feather file."
-    from pyarrow import feather, parquet
+        if ending(path) in PARQUET:
+            self.file = parquet.ParquetFile(path)
+            self.schema, count = self.file.schema_arrow, self.file.metadata.num_rows
+        else:
+            self.file = pa.ipc.open_file(pa.memory_map(str(path)))
+            self.schema, count = self.file.schema, None
+        index = ((self.schema.pandas_metadata or {}).get("index_columns") or [None])[0]
+        called = lambda name: "index" if name == "__index_level_0__" else name
+        index = called(index) if isinstance(index, str) else None  # a range is no column
+        names = map(called, self.schema.names)
+        super().__init__(names, path, 0, style.index or index, style, count=count)
 
-    read = parquet if ending(path) in PARQUET else feather
-    return arrow_table(read.read_table(str(path)), path, style)
+    def blocks(self, size):
+        "Number of rows of each block of the file, and its batches of at most `size` rows."
+        if self.count is None:
+            for batch in map(self.file.get_batch, range(self.file.num_record_batches)):
+                yield batch.num_rows, [batch]
+        else:
+            for k in range(self.file.num_row_groups):
+                batches = self.file.iter_batches(size, row_groups=[k])  # reads when it is asked
+                yield self.file.metadata.row_group(k).num_rows, batches
+
+    def whole(self):
+        "The `Table` of all rows."
+        import pyarrow as pa
+
+        batches = chain.from_iterable(batches for _, batches in self.blocks(2**16))
+        return self.table(pa.Table.from_batches(batches, self.schema), 0)
+
+    def tables(self, size, start):
+        "Tables of the batches; groups of rows of a Parquet file before row `start` are not read."
+        end = 0
+        for count, batches in self.blocks(size):
+            row, end = end, end + count
+            for batch in batches if end > start else ():
+                yield self.table(batch, row)
+                row += batch.num_rows
+
+    def table(self, found, before):
+        "`Table` of a pyarrow table or batch."
+        columns = dict(zip(self.names, map(as_array, found.columns)))
+        return Table(columns, self.source, before, self.index, self.style)
 
 
 def read_cells(path, style):
@@ -424,32 +503,33 @@ def read_cells(path, style):
 
 
 READERS = {
-    **dict.fromkeys(TEXT, read_csv),
-    ".h5ad": read_cells,
-    **dict.fromkeys(PARQUET + FEATHER, read_arrow),
+    **dict.fromkeys(TEXT, TextFile),
+    **dict.fromkeys(PARQUET + FEATHER, ArrowFile),
     **dict.fromkeys((".npy", ".npz"), read_numpy),
+    ".h5ad": read_cells,
 }
 
 # %% ../../nbs/12_application/41_tables.ipynb #9934dfdf
-def opened(path, readers, style):
-    "What the reader of the ending of a path returns; every error is one sentence."
-    path, style = Path(path), Style(**style)
+def rows_of(source, whole=False, **style):
+    "The `Table` or the `Rows` of a file, by the ending of its name, or of an array."
+    if hasattr(source, "ndim"):
+        return Table(array_columns("c", source, "array"), "array", 0, None, Style(**style))
+    path, kind, style = Path(source), ending(source), Style(**style)
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "is not a regular file: write the table to one"
         raise UsageError(f"{path} {what}" if path.exists() else f"there is no file {path}")
-    if ending(path) not in readers:
-        book = ending(path) in (".xlsx", ".xls", ".ods")
-        then = "save the sheet as CSV UTF-8" if book else f"use {', '.join(readers)}"
-        raise UsageError(f"{path}: unknown format {ending(path)!r}; {then}")
-    if path.stat().st_size == 0:
-        raise ValueError(f"{path} is empty")
+    if kind not in READERS:
+        then = f"use {', '.join(READERS)}"
+        then = "save the sheet as CSV UTF-8" if kind in (".xlsx", ".xls", ".ods") else then
+        raise UsageError(f"{path}: unknown format {kind!r}; {then}")
     try:
-        return readers[ending(path)](path, style)
+        if path.stat().st_size == 0:
+            raise ValueError(f"{path} is empty")
+        found = READERS[kind](path, style)
+        return found.whole() if whole else found
     except ImportError:
-        extra = "anndata" if ending(path) == ".h5ad" else "tables"
-        raise UsageError(
-            f"{path}: a package is missing that reads it: pip install 'idm_nb[{extra}]'"
-        ) from None
+        extra = f"pip install 'idm_nb[{'anndata' if kind == '.h5ad' else 'tables'}]'"
+        raise UsageError(f"{path}: a package is missing that reads it: {extra}") from None
     except Exception as error:  # the many ways in which files can be damaged
         known = isinstance(error, ValueError) and str(error).startswith((str(path), "--"))
         raise error if known else ValueError(f"{path} cannot be read: {error}") from None
@@ -491,7 +571,7 @@ def read_table(path, **style):
     array([[1.72],
            [1.65]])
     """
-    table = opened(path, READERS, style)
+    table = rows_of(path, whole=True, **style)
     if not table.names or not len(table):
         raise ValueError(f"{path} holds no rows")
     if table.index:

@@ -80,6 +80,12 @@ def canonical_rows(X):
     return first[order], place[inverse]
 
 
+def mean_of(label, values, weight):
+    "Weighted mean `(n, k)` of the `values` `(N, k)` of each label, and its weight `(n,)`; zero without weight."
+    mass = np.bincount(label, weight)
+    return sums_by(label, weight[:, None] * values) / np.maximum(mass, 1e-300)[:, None], mass
+
+
 def mean_of_copies(X, values):
     "`values` `(N, k)` of the rows of `X`, replaced by their mean over equal rows."
     first, inverse, counts = distinct_rows(X)

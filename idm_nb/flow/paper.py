@@ -82,6 +82,33 @@ def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine):
     Xt = np.swapaxes(X, 1, 2)
     return np.linalg.pinv(Xt @ X, 1e-15, hermitian=True) @ (Xt @ Y), dimension, density  # step 12
 
+# %% ../../nbs/05_flow/16_to_the_letter.ipynb #9be948aa
+def local_quantities(x, y, points, index, n_bandwidths, tuning, affine):
+    "Algorithm 1 at `points` `(q, m)`; `index` `(q, k)` are their neighbours, themselves first."
+    found = []
+    for part in chunks(len(points), 48 * index.shape[1] * x.shape[1]):
+        steps = x[index[part]] - points[part][:, None]
+        steps[:, 0] = 0
+        changes = y[index[part]] - y[index[part, :1]]
+        found.append(algorithm_1(steps, changes, len(x), n_bandwidths, tuning, affine))
+    return [np.concatenate(parts) for parts in zip(*found)]
+
+# %% ../../nbs/05_flow/16_to_the_letter.ipynb #fffa95f1
+def feature_lengths(start, derivatives, end, reach, tau, squares):
+    "Step 3: `d_H` from points `(q, m)` to points `(p, m)` within `reach` `(q,)`, CSR `(q, p)`."
+    found = []
+    for part in chunks(len(start), 32 * len(end) * (1 + derivatives.shape[2])):
+        here = np.einsum("qm,qmn->qn", start[part], derivatives[part])
+        change = np.tensordot(derivatives[part], end, (1, 1)) - here[:, :, None]
+        along, d = np.linalg.norm(change, axis=1), cdist(start[part], end)
+        if squares:
+            d_H = np.sqrt((1 - tau) * d**2 + tau * along**2)
+        else:
+            d_H = (1 - tau) * d + tau * along
+        near = np.nonzero(d <= (1 + 1e-9) * reach[part, None])
+        found.append(sp.csr_array((d_H[near], near), d.shape))
+    return sp.vstack(found, format="csr")
+
 # %% ../../nbs/05_flow/16_to_the_letter.ipynb #a475b9fa
 CORRECTIONS = ("bandwidth", "density", "rates", "squares")
 
@@ -123,29 +150,11 @@ class PaperStep(Storage):
         self.embedding = self.rescaled(self.functions, self.dimension)
 
     def local(self, points, index, affine):
-        "Algorithm 1 at `points` `(q, m)` with neighbours `index` `(q, k)`, themselves first."
-        found = []
-        for part in chunks(len(points), 48 * index.shape[1] * self.x.shape[1]):
-            steps = self.x[index[part]] - points[part][:, None]
-            steps[:, 0] = 0
-            changes = self.y[index[part]] - self.y[index[part, :1]]
-            found.append(algorithm_1(steps, changes, len(self.x), self.L, self.tuning, affine))
-        return [np.concatenate(parts) for parts in zip(*found)]
+        return local_quantities(self.x, self.y, points, index, self.L, self.tuning, affine)
 
     def lengths(self, start, derivatives, end, reach):
-        "Step 3: `d_H` from points `(q, m)` to points `(p, m)` within `reach` `(q,)`, CSR `(q, p)`."
-        found = []
-        for part in chunks(len(start), 32 * len(end) * (1 + self.y.shape[1])):
-            here = np.einsum("qm,qmn->qn", start[part], derivatives[part])
-            change = np.tensordot(derivatives[part], end, (1, 1)) - here[:, :, None]
-            along, d = np.linalg.norm(change, axis=1), cdist(start[part], end)
-            if "squares" in self.fixed:
-                d_H = np.sqrt((1 - self.tau) * d**2 + self.tau * along**2)
-            else:
-                d_H = (1 - self.tau) * d + self.tau * along
-            near = np.nonzero(d <= (1 + 1e-9) * reach[part, None])
-            found.append(sp.csr_array((d_H[near], near), d.shape))
-        return sp.vstack(found, format="csr")
+        squares = "squares" in self.fixed
+        return feature_lengths(start, derivatives, end, reach, self.tau, squares)
 
     def rescaled(self, functions, dimension):
         "Step 11, from the diffusion map `(q, M)` and local dimensions `(q,)`."
@@ -165,6 +174,45 @@ class PaperStep(Storage):
         phi = (P @ self.phi) / P.sum(axis=1)[:, None]
         return (phi * self.weights / np.where(self.xi > 1e-12, self.xi, np.inf))[:, 1:], dimension
 
+# %% ../../nbs/05_flow/16_to_the_letter.ipynb #114ba0ce
+class PaperIterations(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, BaseEstimator):
+    "Base of `PaperIteratedDiffusionMap`: the iterations `steps_`, and new points in each of them."
+
+    @property
+    def embeddings_(self):
+        check_is_fitted(self)
+        clouds = [self.steps_[0].x, *(step.embedding for step in self.steps_)]
+        return [cloud[self.copies_] for cloud in clouds]
+
+    embedding_ = property(lambda self: self.embeddings_[-1])
+    epsilons_ = property(lambda self: [step.epsilon for step in self.steps_])
+    eigenvalues_ = property(lambda self: [step.xi for step in self.steps_])
+    dimensions_ = property(lambda self: [step.dimension[self.copies_] for step in self.steps_])
+    densities_ = property(lambda self: [step.density[self.copies_] for step in self.steps_])
+
+    @property
+    def derivatives_(self):
+        return [step.derivatives[self.copies_].swapaxes(1, 2) for step in self.steps_]
+
+    def transform_all(self, X):
+        "Rows `X` `(q, m)` after every iteration, themselves first: a list as `embeddings_`."
+        return self._extended(X)[0]
+
+    def _extended(self, X):
+        "Rows after every iteration, and the last diffusion map `(q, M)` of them."
+        check_is_fitted(self)
+        clouds, rows = [check_new(self, X)], RowLookup(self.steps_[0].x)
+        for step in self.steps_:  # a training row is where it was
+            functions, dimension = step.extend(clouds[-1])
+            functions = rows.recall(clouds[0], functions, step.functions)
+            dimension = rows.recall(clouds[0], dimension, step.dimension)
+            clouds.append(step.rescaled(functions, dimension))
+        return clouds, functions
+
+    def transform(self, X):
+        "Embedding `(q, M)` of rows `X` `(q, m)`: Nystrom extension through all iterations."
+        return self.transform_all(X)[-1]
+
 # %% ../../nbs/05_flow/16_to_the_letter.ipynb #98363119
 MOST_STEPS = 20  # of "auto"
 
@@ -178,15 +226,25 @@ def linear_map(source, target):
     left = np.sum(((target - U @ (U.T @ target)) / free) ** 2)
     return matrix, float(left / np.sum((target - target.mean(axis=0)) ** 2))
 
+
+def checked_corrections(model):
+    "Names of the corrections of a model; raises a `ValueError` if a parameter is out of range."
+    if not 0 < check_number("tau", model.tau, 0, 1) < 1:
+        raise ValueError(f"tau must lie between 0 and 1, got {model.tau!r}")
+    least = dict(n_neighbors=3, n_bandwidths=4, n_bandwidth_neighbors=2, n_components=1)
+    least |= {} if model.n_iterations == "auto" else dict(n_iterations=1)
+    for name, low in least.items():
+        check_number(name, getattr(model, name), low, integer=True)
+    check_choice("tuning", model.tuning, ("d1", "scaling laws"))
+    names = model.corrections
+    if isinstance(names, str):
+        names = {"none": (), "all": CORRECTIONS}.get(names, (names,))
+    for name in names:
+        check_choice("corrections", name, (*CORRECTIONS, "none", "all"))
+    return tuple(names)
+
 # %% ../../nbs/05_flow/16_to_the_letter.ipynb #f2c3bd24
-class PaperIteratedDiffusionMap(
-    ClassNamePrefixFeaturesOutMixin,
-    MultiOutputMixin,
-    RegressorMixin,
-    TransformerMixin,
-    Storage,
-    BaseEstimator,
-):
+class PaperIteratedDiffusionMap(MultiOutputMixin, RegressorMixin, PaperIterations):
     """Iterated diffusion map as printed: Algorithms 1 and 2 of Berry and Harlim, step by step.
 
     Misprints that make no sense as they stand are mended always: squared distances in step 3 and the
@@ -264,7 +322,7 @@ class PaperIteratedDiffusionMap(
         "Run Algorithm 2 on points `X` `(N, m)` with features `y`, `(N,)` or `(N, n)`."
         X = check_fit(self, X, min_points=4)
         y, self._one_feature = check_features(y, len(X)), np.asarray(y).ndim == 1
-        self._check_parameters()
+        self.corrections_ = checked_corrections(self)
         first, self.copies_, counts = distinct_rows(X)
         x, y = X[first], sums_by(self.copies_, y) / counts[:, None]
         shown, same, _ = distinct_rows(y)
@@ -283,56 +341,6 @@ class PaperIteratedDiffusionMap(
         self.to_image_ = linear_map(self.steps_[-1].functions, image)[0]
         self.to_feature_ = linear_map(image, y)[0]
         return self
-
-    def _check_parameters(self):
-        if not 0 < check_number("tau", self.tau, 0, 1) < 1:
-            raise ValueError(f"tau must lie between 0 and 1, got {self.tau!r}")
-        least = dict(n_neighbors=3, n_bandwidths=4, n_bandwidth_neighbors=2, n_components=1)
-        least |= {} if self.n_iterations == "auto" else dict(n_iterations=1)
-        for name, low in least.items():
-            check_number(name, getattr(self, name), low, integer=True)
-        check_choice("tuning", self.tuning, ("d1", "scaling laws"))
-        names = self.corrections
-        if isinstance(names, str):
-            names = {"none": (), "all": CORRECTIONS}.get(names, (names,))
-        for name in names:
-            check_choice("corrections", name, (*CORRECTIONS, "none", "all"))
-        self.corrections_ = tuple(names)
-
-    @property
-    def embeddings_(self):
-        check_is_fitted(self)
-        clouds = [self.steps_[0].x, *(step.embedding for step in self.steps_)]
-        return [cloud[self.copies_] for cloud in clouds]
-
-    embedding_ = property(lambda self: self.embeddings_[-1])
-    epsilons_ = property(lambda self: [step.epsilon for step in self.steps_])
-    eigenvalues_ = property(lambda self: [step.xi for step in self.steps_])
-    dimensions_ = property(lambda self: [step.dimension[self.copies_] for step in self.steps_])
-    densities_ = property(lambda self: [step.density[self.copies_] for step in self.steps_])
-
-    @property
-    def derivatives_(self):
-        return [step.derivatives[self.copies_].swapaxes(1, 2) for step in self.steps_]
-
-    def transform_all(self, X):
-        "Rows `X` `(q, m)` after every iteration, themselves first: a list as `embeddings_`."
-        return self._extended(X)[0]
-
-    def _extended(self, X):
-        "Rows after every iteration, and the last diffusion map `(q, M)` of them."
-        check_is_fitted(self)
-        clouds, rows = [check_new(self, X)], RowLookup(self.steps_[0].x)
-        for step in self.steps_:  # a training row is where it was
-            functions, dimension = step.extend(clouds[-1])
-            functions = rows.recall(clouds[0], functions, step.functions)
-            dimension = rows.recall(clouds[0], dimension, step.dimension)
-            clouds.append(step.rescaled(functions, dimension))
-        return clouds, functions
-
-    def transform(self, X):
-        "Embedding `(q, M)` of rows `X` `(q, m)`: Nystrom extension through all iterations."
-        return self.transform_all(X)[-1]
 
     def predict(self, X):
         "Features of rows `X` by the linear map to the diffusion coordinates of the feature."

@@ -9,7 +9,7 @@ __all__ = ['IteratedDiffusionMap']
 import warnings
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
@@ -20,21 +20,20 @@ from idm_nb.core.checks import (
     check_fit,
     check_groups,
     check_n_jobs,
-    check_new,
     check_number,
     is_auto,
 )
 from ..core.files import Storage
-from ..core.pictures import plot_map
 from ..core.rows import landmark_rows
-from ..core.work import announce, one_thread, takes_lazy
+from ..core.work import announce, one_thread
 from ..diffusion.examples import recall_by_component
-from ..diffusion.neighbors import Search, nearest, nearest_others
+from ..diffusion.neighbors import Search
 from ..flow.closed import ClosedFlow, Flow, FlowTask, flow_taus, local_geometry, remainder
 from ..flow.diffusion import DiffusionFlow
-from .rows import Placed, TrainingRows
+from .rows import MapViews, Placed, TrainingRows
+from ..regression.errors import ErrorModel
 from ..regression.kernel import rms
-from ..regression.stacked import KINDS, ErrorModel, FeatureRegressor
+from ..regression.stacked import KINDS, FeatureRegressor
 from ..regression.verdict import Verdict, look_grouped
 
 # %% ../../nbs/09_estimator/31_estimator.ipynb #f18d2e75
@@ -88,6 +87,32 @@ def weights_of(sample_weight, X):
         raise ValueError("sample_weight is zero for all rows: at least four must count")
     return weight
 
+# %% ../../nbs/09_estimator/31_estimator.ipynb #b65b0650
+def check_parameters(model, n_rows):
+    "Raises for parameters of an `IteratedDiffusionMap` out of their range."
+    taus_of(model.tau)
+    check_choice("placed_by", model.placed_by, ("posterior", "held-out", "known"))
+    check_number("stop", model.stop, 0, open_low=True)
+    check_number("odds", model.odds, 1, endless=True)
+    for name in ("n_pca", "n_components", "n_iterations"):
+        value = getattr(model, name)
+        if not (name == "n_components" and value is None) and not is_auto(value):
+            check_number(name, value, 1, integer=True)
+    check_n_jobs(model.n_jobs)
+    if not is_auto(model.n_neighbors):
+        check_number("n_neighbors", model.n_neighbors, 2, n_rows - 1, integer=True)
+
+
+def completed(rows, estimate, branches):
+    "Values `(r, n)` and branches `(r,)` of all rows: held out, or estimated without a feature."
+    values, branch = np.empty(rows.y.shape), np.empty(len(rows.y), dtype=int)
+    new = ~rows.known
+    values[rows.known], branch[rows.known] = estimate.held_out_, branches.membership
+    if new.any():
+        values[new] = estimate.values(rows.X[new])
+        branch[new] = branches.assign(rows.points[new], values[new])
+    return values, branch
+
 # %% ../../nbs/09_estimator/31_estimator.ipynb #b7530206
 def neighbors_right(places, features, new_places, new_features, branch, n_asked=300):
     """Share of the right neighbours that rows find near their place as new rows.
@@ -112,10 +137,150 @@ def neighbors_right(places, features, new_places, new_features, branch, n_asked=
     known = places[old], features[old], branch[old]
     return recall_by_component(*known, new_places[asked], new_features[asked], branch[asked], k)
 
+# %% ../../nbs/09_estimator/31_estimator.ipynb #fe1b8692
+class RowSteps:
+    "The first half of `IteratedDiffusionMap.fit`: rows, estimate and branches, an object each."
+
+    def _rows(self, X, y, sample_weight, groups):
+        "Checked rows that count, prepared."
+        X = check_fit(self, X, min_points=4)
+        features, self._one_feature = check_features(y, len(X), gaps=True), np.asarray(y).ndim == 1
+        groups, weight = check_groups(groups, len(X)), weights_of(sample_weight, X)
+        check_parameters(self, len(X))
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
+        kept = kept[landmark_rows(X[kept], self.landmarks, self._seed)]
+        self.landmarks_, self._whole = kept, len(kept) == len(X)
+        parts = (X, features, weight, groups)
+        parts = parts if self._whole else [None if part is None else part[kept] for part in parts]
+        rows = TrainingRows(*parts, self.n_pca)
+        self._y, self._grouped = parts[1], groups is not None
+        if rows.known.sum() < 4:
+            found = f"X has only {rows.known.sum()} rows that differ and have a feature"
+            raise ValueError(f"{found}: a map needs at least 4")
+        return rows
+
+    def _estimate(self):
+        options = dict(random_state=self._seed, n_jobs=self.n_jobs, verbose=self.verbose)
+        return estimate_of(self.regressor, options)
+
+    def _branches(self, rows):
+        announce(self.verbose, "branches of the level sets")
+        verdict = self.verdict_
+        few = verdict.groups < verdict.enough and verdict.r2 > 0.5  # nothing can be said for sure
+        odds = self.odds if verdict.beats_chance or few else np.inf  # no feature, no branches
+        options = dict(odds=odds, n_neighbors=self.n_neighbors)
+        branches = Branches(rows.points[rows.known], self.estimate_.held_out_, **options)
+        return branches, BranchCode(branches)
+
+# %% ../../nbs/09_estimator/31_estimator.ipynb #e69211e9
+class FlowSteps(RowSteps):
+    "The second half of `IteratedDiffusionMap.fit`: the geometry, and what it is worth."
+
+    def _geometry(self, flow, rows):
+        "The unit of the feature, and the share of the local steps that it does not explain."
+        unit, share = local_geometry(rows.points, self.values_)
+        given = unit if is_auto(flow.unit) else check_number("unit", flow.unit, 0, open_low=True)
+        return float(given), share
+
+    def lifted(self, values, branch):
+        "The feature `(q, n)` in the unit of the data, with the code of its branch."
+        return self.unit_ * np.hstack([values, self.code_(branch, values)])
+
+    def _taus(self, rows):
+        "The share of the feature in each step, as many as asked for or by the rule."
+        taus = taus_of(self.tau)
+        if not is_auto(self.n_iterations):
+            return [taus[min(k, len(taus) - 1)] for k in range(self.n_iterations)]
+        size = np.sqrt(rows.points.var(axis=0).sum())
+        return flow_taus(taus, size, self.unit_ * rms(self.estimate_.residuals_), stop=self.stop)
+
+    @property
+    def _trust(self):
+        "Share of the residual of a training row that counts for its place."
+        shares = {"held-out": 0.0, "posterior": 1 - self.estimate_.noise_share_, "known": 1.0}
+        return shares[self.placed_by]
+
+    def _task(self, rows, taus):
+        "What the flow receives."
+        values = self.values_.copy()
+        values[rows.known] += self._trust * self.estimate_.residuals_
+        feature = self.lifted(values, self.membership_)
+        options = dict(random_state=self._seed, verbose=self.verbose)
+        return FlowTask(points=rows.points, feature=feature, taus=taus, **options)
+
+    def _errors(self, X, y, rows):
+        announce(self.verbose, "standard errors")
+        places = self.search_.points[rows.known]
+        return ErrorModel(X, y, self.estimate_.residuals_, places, random_state=self._seed)
+
+# %% ../../nbs/09_estimator/31_estimator.ipynb #372ab472
+class FitReport:
+    "What a fitted `IteratedDiffusionMap` says of its own fit, and of its columns."
+
+    @property
+    def _width(self):
+        "Columns of the output."
+        width = self.search_.points.shape[1]
+        return width if self.n_components is None else min(self.n_components, width)
+
+    def get_feature_names_out(self, input_features=None):
+        "Names of the columns of the output: `feature0, ..., branch0, ..., axis0, ...`."
+        check_is_fitted(self)
+        counts = dict(feature=self.rows_.y.shape[1], branch=self.code_.corners.shape[1])
+        counts["axis"] = self.rows_.points.shape[1]
+        if not isinstance(self.flow_, ClosedFlow):
+            counts = dict(map=self.search_.points.shape[1])
+        names = [f"{kind}{k}" for kind, count in counts.items() for k in range(count)]
+        return np.array(names[: self._width], dtype=object)
+
+    def _recall(self, rows):
+        "Share of right neighbours of held-out rows, in the map and in the data."
+        known, held_out, branch = rows.known, self.estimate_.held_out_, self.branches_.membership
+        points, places = rows.points[known], self.search_.points[known]
+        values = held_out + self._trust * self.estimate_.residuals_
+        moved = self.flow_.move(points, self.lifted(held_out, branch))[-1]
+        pairs = ((places, moved), (points, points))
+        return [neighbors_right(a, values, b, held_out, branch) for a, b in pairs]
+
+    @property
+    def diagnostics_(self):
+        check_is_fitted(self)
+        if not hasattr(self, "_cache_diagnostics"):
+            taus, share = self.taus_, self.fibre_share_
+            left = np.array([remainder(taus, k) for k in range(len(taus) + 1)])
+            clouds = [self.rows_.points, *self.flow_.embeddings()]
+            self._cache_diagnostics = dict(
+                iteration=np.arange(len(left)),
+                tau=np.array(taus),
+                remainder=left,
+                fibre_share=left * share / (left * share + 1 - share + 1e-300),
+                **self.flow_.diagnostics,
+                merged=np.array([self.branches_.merged(at[self.rows_.known]) for at in clouds]),
+            )
+        return self._cache_diagnostics
+
+    def _warn_of_columns(self):
+        n, b = self.rows_.y.shape[1], self.branches_.n_branches
+        if self.n_components is None:
+            return
+        if self.n_components >= self.search_.points.shape[1]:
+            warnings.warn(
+                f"n_components={self.n_components} keeps all columns of the output. It was the number "
+                f"of principal axes of the input before version 0.2: that is n_pca",
+                FutureWarning,
+                stacklevel=4,
+            )
+        elif b > 1 and self.n_components < n + self.code_.corners.shape[1]:
+            warnings.warn(
+                f"n_components={self.n_components} is too few for {b} branches and may merge some: "
+                f"{n + self.code_.corners.shape[1]} columns keep them apart",
+                UserWarning,
+                stacklevel=4,
+            )
+
 # %% ../../nbs/09_estimator/31_estimator.ipynb #72e49c1e
-class IteratedDiffusionMap(
-    MultiOutputMixin, RegressorMixin, TransformerMixin, Storage, BaseEstimator
-):
+class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimator):
     """Iterated diffusion map: the geometry in which distance means difference in the feature.
 
     Coordinates in which rows are near if they are alike in the feature *and* on the same branch of
@@ -225,264 +390,19 @@ class IteratedDiffusionMap(
         grouped, flow = not self._grouped and look_grouped(X), flow_of(self.flow)
         self.verdict_ = Verdict(y, self.estimate_, groups, weights, grouped=grouped)
         self.branches_, self.code_ = self._branches(rows)
-        self.values_, self.membership_ = self._completed(rows)
+        self.values_, self.membership_ = completed(rows, self.estimate_, self.branches_)
         self.unit_, self.fibre_share_ = self._geometry(flow, rows)
-        self.taus_ = self._taus(rows, taus_of(self.tau))
+        self.taus_ = self._taus(rows)
         self.flow_ = flow.run(self._task(rows, self.taus_))
         self.search_ = Search(self.flow_.embeddings()[-1])
         self.errors_ = self._errors(X, y, rows)
         if is_auto(self.n_iterations):  # a given number of steps may be meant to look at
             self.verdict_.recall, self.verdict_.recall_data = self._recall(rows)
-        self._warn()
-        return self
-
-    def _rows(self, X, y, sample_weight, groups):
-        "Checked rows that count, prepared."
-        X = check_fit(self, X, min_points=4)
-        features, self._one_feature = check_features(y, len(X), gaps=True), np.asarray(y).ndim == 1
-        groups, weight = check_groups(groups, len(X)), weights_of(sample_weight, X)
-        self._check_parameters(len(X))
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
-        kept = kept[landmark_rows(X[kept], self.landmarks, self._seed)]
-        self.landmarks_, self._whole = kept, len(kept) == len(X)
-        parts = (X, features, weight, groups)
-        parts = parts if self._whole else [None if part is None else part[kept] for part in parts]
-        rows = TrainingRows(*parts, self.n_pca)
-        self._y, self._grouped = parts[1], groups is not None
-        if rows.known.sum() < 4:
-            count = f"only {rows.known.sum()} rows that differ" + " and have a feature" * (
-                not rows.known.all()
-            )
-            raise ValueError(f"X has {count}: a map needs at least 4")
-        return rows
-
-    def _check_parameters(self, n_rows):
-        taus_of(self.tau)
-        check_choice("placed_by", self.placed_by, ("posterior", "held-out", "known"))
-        check_number("stop", self.stop, 0, open_low=True)
-        check_number("odds", self.odds, 1, endless=True)
-        for name in ("n_pca", "n_components", "n_iterations"):
-            value = getattr(self, name)
-            if not (name == "n_components" and value is None) and not is_auto(value):
-                check_number(name, value, 1, integer=True)
-        check_n_jobs(self.n_jobs)
-        if not is_auto(self.n_neighbors):
-            check_number("n_neighbors", self.n_neighbors, 2, n_rows - 1, integer=True)
-
-    def _estimate(self):
-        options = dict(random_state=self._seed, n_jobs=self.n_jobs, verbose=self.verbose)
-        return estimate_of(self.regressor, options)
-
-    def _branches(self, rows):
-        announce(self.verbose, "branches of the level sets")
-        verdict = self.verdict_
-        few = verdict.groups < verdict.enough and verdict.r2 > 0.5  # nothing can be said for sure
-        odds = self.odds if verdict.beats_chance or few else np.inf  # no feature, no branches
-        options = dict(odds=odds, n_neighbors=self.n_neighbors)
-        branches = Branches(rows.points[rows.known], self.estimate_.held_out_, **options)
-        return branches, BranchCode(branches)
-
-    def _completed(self, rows):
-        "Values `(r, n)` and branches `(r,)` of all rows: held out, or estimated without a feature."
-        values, branch = np.empty(rows.y.shape), np.empty(len(rows.y), dtype=int)
-        new = ~rows.known
-        values[rows.known], branch[rows.known] = self.estimate_.held_out_, self.branches_.membership
-        if new.any():
-            values[new] = self.estimate_.values(rows.X[new])
-            branch[new] = self.branches_.assign(rows.points[new], values[new])
-        return values, branch
-
-    def _geometry(self, flow, rows):
-        "The unit of the feature, and the share of the local steps that it does not explain."
-        unit, share = local_geometry(rows.points, self.values_)
-        given = unit if is_auto(flow.unit) else check_number("unit", flow.unit, 0, open_low=True)
-        return float(given), share
-
-    def lifted(self, values, branch):
-        "The feature `(q, n)` in the unit of the data, with the code of its branch."
-        return self.unit_ * np.hstack([values, self.code_(branch, values)])
-
-    def _taus(self, rows, taus):
-        "The share of the feature in each step, as many as asked for or by the rule."
-        if not is_auto(self.n_iterations):
-            return [taus[min(k, len(taus) - 1)] for k in range(self.n_iterations)]
-        size = np.sqrt(rows.points.var(axis=0).sum())
-        return flow_taus(taus, size, self.unit_ * rms(self.estimate_.residuals_), stop=self.stop)
-
-    @property
-    def _trust(self):
-        "Share of the residual of a training row that counts for its place."
-        shares = {"held-out": 0.0, "posterior": 1 - self.estimate_.noise_share_, "known": 1.0}
-        return shares[self.placed_by]
-
-    def _task(self, rows, taus):
-        "What the flow receives."
-        values = self.values_.copy()
-        values[rows.known] += self._trust * self.estimate_.residuals_
-        feature = self.lifted(values, self.membership_)
-        options = dict(random_state=self._seed, verbose=self.verbose)
-        return FlowTask(points=rows.points, feature=feature, taus=taus, **options)
-
-    def _errors(self, X, y, rows):
-        announce(self.verbose, "standard errors")
-        places = self.search_.points[rows.known]
-        return ErrorModel(X, y, self.estimate_.residuals_, places, random_state=self._seed)
-
-    def _recall(self, rows):
-        "Share of right neighbours of held-out rows, in the map and in the data."
-        known, held_out, branch = rows.known, self.estimate_.held_out_, self.branches_.membership
-        points, places = rows.points[known], self.search_.points[known]
-        values = held_out + self._trust * self.estimate_.residuals_
-        moved = self.flow_.move(points, self.lifted(held_out, branch))[-1]
-        pairs = ((places, moved), (points, points))
-        return [neighbors_right(a, values, b, held_out, branch) for a, b in pairs]
-
-    embedding_ = property(lambda self: Placed(self).coordinates)
-    branch_ = property(lambda self: self.membership_[self.rows_.inverse])
-    residuals_ = property(lambda self: self._y - self.values_[self.rows_.inverse])
-    n_iterations_ = property(lambda self: len(self.flow_.embeddings()))
-
-    @property
-    def embeddings_(self):
-        placed = Placed(self)
-        return [placed.X, *placed.clouds]
-
-    @property
-    def diagnostics_(self):
-        check_is_fitted(self)
-        if not hasattr(self, "_cache_diagnostics"):
-            taus, share = self.taus_, self.fibre_share_
-            left = np.array([remainder(taus, k) for k in range(len(taus) + 1)])
-            clouds = [self.rows_.points, *self.flow_.embeddings()]
-            self._cache_diagnostics = dict(
-                iteration=np.arange(len(left)),
-                tau=np.array(taus),
-                remainder=left,
-                fibre_share=left * share / (left * share + 1 - share + 1e-300),
-                **self.flow_.diagnostics,
-                merged=np.array([self.branches_.merged(at[self.rows_.known]) for at in clouds]),
-            )
-        return self._cache_diagnostics
-
-    @property
-    def _width(self):
-        "Columns of the output."
-        width = self.search_.points.shape[1]
-        return width if self.n_components is None else min(self.n_components, width)
-
-    def get_feature_names_out(self, input_features=None):
-        "Names of the columns of the output: `feature0, ..., branch0, ..., axis0, ...`."
-        check_is_fitted(self)
-        counts = dict(feature=self.rows_.y.shape[1], branch=self.code_.corners.shape[1])
-        counts["axis"] = self.rows_.points.shape[1]
-        if not isinstance(self.flow_, ClosedFlow):
-            counts = dict(map=self.search_.points.shape[1])
-        names = [f"{kind}{k}" for kind, count in counts.items() for k in range(count)]
-        return np.array(names[: self._width], dtype=object)
-
-    def _warn(self):
         self.verdict_.warn()
-        n, b = self.rows_.y.shape[1], self.branches_.n_branches
-        if self.n_components is None:
-            return
-        if self.n_components >= self.search_.points.shape[1]:
-            warnings.warn(
-                f"n_components={self.n_components} keeps all columns of the output. It was the number "
-                f"of principal axes of the input before version 0.2: that is n_pca",
-                FutureWarning,
-                stacklevel=4,
-            )
-        elif b > 1 and self.n_components < n + self.code_.corners.shape[1]:
-            warnings.warn(
-                f"n_components={self.n_components} is too few for {b} branches and may merge some: "
-                f"{n + self.code_.corners.shape[1]} columns keep them apart",
-                UserWarning,
-                stacklevel=4,
-            )
-
-    def place(self, X):
-        "What the map says of the rows `X` `(q, m)`, a `Placed`: values, errors, branch, coordinates."
-        check_is_fitted(self)
-        return Placed(self, check_new(self, X))
-
-    def _as_given(self, values):
-        "Values in the shape of `y`."
-        return values[:, 0] if self._one_feature else values
-
-    @takes_lazy
-    @one_thread()
-    def predict(self, X, return_std=False):
-        """Predicted features of the rows `X`, `(q,)` or `(q, n)` as `y` was.
-
-        With `return_std=True` also their standard errors, of the same shape. A training row gets
-        what it would get as a new one.
-        """
-        placed = self.place(X)
-        values = self._as_given(placed.values)
-        return (values, self._as_given(placed.errors)) if return_std else values
-
-    @takes_lazy
-    @one_thread()
-    def transform(self, X):
-        "Coordinates `(q, k)` of the rows `X` `(q, m)` in the learned geometry."
-        return self.place(X).coordinates
+        self._warn_of_columns()
+        return self
 
     def fit_transform(self, X, y, **fit_params):
         "`fit`, and the coordinates of the rows."
         self.fit(X, y, **fit_params)
         return Placed(self).coordinates if self._whole else self.place(X).coordinates
-
-    @one_thread()
-    def transform_all(self, X):
-        "Coordinates of the rows `X` `(q, m)` after every step, `X` first: a list as `embeddings_`."
-        placed = self.place(X)
-        return [placed.X, *placed.clouds]
-
-    def kneighbors(self, X=None, n_neighbors=10):
-        """The training rows that are most alike: near in the feature, on the same branch.
-
-        Parameters
-        ----------
-        X : (q, m) array, default None: the training rows, each without itself
-        n_neighbors : int, default 10
-
-        Returns
-        -------
-        distance : (q, k) array, in the unit of the embedding; index : (q, k) int array of rows of
-        the training data
-
-        Examples
-        --------
-        >>> from idm_nb.datasets import feature_example
-        >>> X, y, _ = feature_example("annulus radius", 600, random_state=0)
-        >>> model = IteratedDiffusionMap(random_state=0).fit(X[:500], y[:500])
-        >>> distance, index = model.kneighbors(X[500:], n_neighbors=5)
-        >>> bool(np.abs(y[:500][index] - y[500:, None]).max() < 0.1)
-        True
-        """
-        check_is_fitted(self)
-        n = len(self.rows_.inverse)
-        k = check_number("n_neighbors", n_neighbors, 1, n - (X is None), integer=True)
-        if X is None:
-            index, distance = nearest_others(self.embedding_, k)
-        else:
-            index, distance = nearest(self.embedding_, self.place(X).coordinates, k)
-        return distance, index
-
-    def assign(self, X):
-        "Branch `(q,)` of the level sets on which each of the rows `X` lies."
-        return self.place(X).branch
-
-    def assign_proba(self, X):
-        "Probability `(q, n_branches)` of each branch for the rows `X`."
-        return self.place(X).probability
-
-    def foreign(self, X):
-        "Which of the rows `X` lie outside of what was seen in training: `(q,)` bool."
-        return self.place(X).foreign
-
-    def plot(self, color="feature", ax=None, **options):
-        'Draw the training rows; `color` is "feature", "branch" or "error", see `plot_map`.'
-        check_is_fitted(self)
-        return plot_map(self, color, ax, **options)

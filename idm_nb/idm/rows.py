@@ -11,11 +11,15 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
+from sklearn.base import MultiOutputMixin, RegressorMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
+from ..core.checks import check_new, check_number
 from ..core.files import Storage
-from ..core.rows import PrincipalAxes, RowLookup, canonical_rows
-from ..core.work import sums_by
-from ..diffusion.neighbors import Search
+from ..core.pictures import plot_map
+from ..core.rows import PrincipalAxes, RowLookup, canonical_rows, mean_of
+from ..core.work import one_thread, takes_lazy
+from ..diffusion.neighbors import Search, nearest, nearest_others
 
 # %% ../../nbs/09_estimator/30_rows.ipynb #8fa9fd1e
 def joined_groups(groups, inverse, n):
@@ -51,12 +55,9 @@ class TrainingRows(Storage):
         first, self.inverse = canonical_rows(X)
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         seen = weight * np.isfinite(y).all(axis=1)
-        mass = np.bincount(self.inverse, seen)
+        mean, mass = mean_of(self.inverse, np.nan_to_num(y), seen)
         self.X, self.known = X[first], mass > 0
-        sums = sums_by(self.inverse, seen[:, None] * np.nan_to_num(y))
-        self.y = (
-            np.where(self.known, 1.0, np.nan)[:, None] * sums / np.maximum(mass, 1e-300)[:, None]
-        )
+        self.y = np.where(self.known[:, None], mean, np.nan)
         self.weights = None if np.all(mass[self.known] == 1) else mass
         n = len(self.X)
         self.groups = np.arange(n) if groups is None else joined_groups(groups, self.inverse, n)
@@ -165,3 +166,99 @@ class Placed:
     @cached_property
     def foreign(self):
         return self.model.errors_.foreign(self.X)
+
+# %% ../../nbs/09_estimator/30_rows.ipynb #419d95e0
+class MapViews(MultiOutputMixin, RegressorMixin, TransformerMixin):
+    "The methods of a fitted map: views of what `place` says of rows."
+
+    embedding_ = property(lambda self: Placed(self).coordinates)
+    branch_ = property(lambda self: self.membership_[self.rows_.inverse])
+    residuals_ = property(lambda self: self._y - self.values_[self.rows_.inverse])
+    n_iterations_ = property(lambda self: len(self.flow_.embeddings()))
+
+    @property
+    def embeddings_(self):
+        placed = Placed(self)
+        return [placed.X, *placed.clouds]
+
+    def place(self, X):
+        "What the map says of the rows `X` `(q, m)`, a `Placed`: values, errors, branch, coordinates."
+        check_is_fitted(self)
+        return Placed(self, check_new(self, X))
+
+    def _as_given(self, values):
+        "Values in the shape of `y`."
+        return values[:, 0] if self._one_feature else values
+
+    @takes_lazy
+    @one_thread()
+    def predict(self, X, return_std=False):
+        """Predicted features of the rows `X`, `(q,)` or `(q, n)` as `y` was.
+
+        With `return_std=True` also their standard errors, of the same shape. A training row gets
+        what it would get as a new one.
+        """
+        placed = self.place(X)
+        values = self._as_given(placed.values)
+        return (values, self._as_given(placed.errors)) if return_std else values
+
+    @takes_lazy
+    @one_thread()
+    def transform(self, X):
+        "Coordinates `(q, k)` of the rows `X` `(q, m)` in the learned geometry."
+        return self.place(X).coordinates
+
+    @one_thread()
+    def transform_all(self, X):
+        "Coordinates of the rows `X` `(q, m)` after every step, `X` first: a list as `embeddings_`."
+        placed = self.place(X)
+        return [placed.X, *placed.clouds]
+
+    def kneighbors(self, X=None, n_neighbors=10):
+        """The training rows that are most alike: near in the feature, on the same branch.
+
+        Parameters
+        ----------
+        X : (q, m) array, default None: the training rows, each without itself
+        n_neighbors : int, default 10
+
+        Returns
+        -------
+        distance : (q, k) array, in the unit of the embedding; index : (q, k) int array of rows of
+        the training data
+
+        Examples
+        --------
+        >>> from idm_nb import IteratedDiffusionMap
+        >>> from idm_nb.datasets import feature_example
+        >>> X, y, _ = feature_example("annulus radius", 600, random_state=0)
+        >>> model = IteratedDiffusionMap(random_state=0).fit(X[:500], y[:500])
+        >>> distance, index = model.kneighbors(X[500:], n_neighbors=5)
+        >>> bool(np.abs(y[:500][index] - y[500:, None]).max() < 0.1)
+        True
+        """
+        check_is_fitted(self)
+        n = len(self.rows_.inverse)
+        k = check_number("n_neighbors", n_neighbors, 1, n - (X is None), integer=True)
+        if X is None:
+            index, distance = nearest_others(self.embedding_, k)
+        else:
+            index, distance = nearest(self.embedding_, self.place(X).coordinates, k)
+        return distance, index
+
+    def assign(self, X):
+        "Branch `(q,)` of the level sets on which each of the rows `X` lies."
+        return self.place(X).branch
+
+    def assign_proba(self, X):
+        "Probability `(q, n_branches)` of each branch for the rows `X`."
+        return self.place(X).probability
+
+    def foreign(self, X):
+        "Which of the rows `X` lie outside of what was seen in training: `(q,)` bool."
+        return self.place(X).foreign
+
+    def plot(self, color="feature", ax=None, **options):
+        'Draw the training rows; `color` is "feature", "branch" or "error", see `plot_map`.'
+        check_is_fitted(self)
+        return plot_map(self, color, ax, **options)

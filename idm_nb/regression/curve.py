@@ -33,7 +33,7 @@ class LearningCurve(Storage):
     rows : list of int; errors : (3,) array, mean squared errors
     ratio, standard_error : floats, the last error over the one from half of the rows
     falls : bool, is the ratio below one by more than chance
-    noise : float, share of the last error that no number of rows removes
+    noise : float, share of the last error that no number of rows removes, @eq-noise-share
     chance : float or None, probability that the predictions from half of the rows are as good by
         chance, see `chance_of`
 
@@ -63,21 +63,12 @@ class LearningCurve(Storage):
         gain = (by_group[1] - by_group[2]) / mass
         rank = stats.wilcoxon(gain, alternative="greater").pvalue if gain.any() else 1.0
         self.falls = bool(self.ratio < 1 and rank < SURE)
-        logs = np.log(np.maximum(by_group[2], 1e-300) / np.maximum(by_group[1], 1e-300))
-        typical = logs.mean() + 2 * logs.std() / np.sqrt(n)
-        self.noise = self._noise(min(self.ratio + 2 * self.standard_error, np.exp(typical)))
+        self.noise = float(np.clip(2 - half / last, 0, 1))
 
     def _factor(self):
         "The factor from step to step."
         before, step = -np.diff(self.errors)
         return float(np.clip(step / before, FASTEST, SLOWEST)) if before > 0 else SLOWEST
-
-    def _noise(self, ratio):
-        "Share of noise for an upper bound of the ratio."
-        if not self.falls:
-            return 1.0
-        factor, step = self._factor(), 1 / max(ratio, 1e-300) - 1
-        return float(np.clip(1 - factor / (1 - factor) * step, 0, 1))
 
     def fall(self, most=False):
         "Share by which the root mean squared error falls with twice the rows; `most`: an upper bound."

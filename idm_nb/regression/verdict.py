@@ -79,8 +79,87 @@ def share_explained(y, residuals, weights=None):
     spread = np.sum(w @ (y - np.average(y, axis=0, weights=w)) ** 2)
     return float(1 - np.sum(w @ residuals**2) / spread)
 
+# %% ../../nbs/07_regression/25_verdict.ipynb #13915277
+class Outlook:
+    "What the learning curve says of more rows, and what else the user should look at."
+
+    def _more_rows(self):
+        "What the learning curve says."
+        if self.fall is None or self.uneven:
+            return []
+        if 1 - self.r2 < NOISES[0]:
+            return ["Its error is as small as rounding allows."]
+        if self.falls and self.fall >= SMALL:
+            return [f"With twice as many rows its error would fall by {in_words(self.fall)}."]
+        if self.most < SMALL:
+            return [
+                "More rows of the same kind would not help: what is left is noise, depends on something "
+                "that these columns do not record, or is beyond this regressor."
+            ]
+        return [
+            f"With twice as many rows its error would fall by {percent(self.most)} at most; these rows "
+            f"do not show a fall."
+        ]
+
+    def _cautions(self):
+        found = []
+        if self.grouped:
+            found.append(
+                "Most rows have a near copy: if rows belong together, such as several measurements of "
+                "one thing, give groups, or all these numbers are too good."
+            )
+        return found + ([self._scale() + "."] if self.uneven else [])
+
+    def _scale(self):
+        return (
+            f"{self.column} varies {self.uneven[1]:.0e} times as much as most others, which therefore do "
+            f"not count in distances: bring the columns to one scale first, for example with "
+            f"sklearn.preprocessing.StandardScaler"
+        )
+
+# %% ../../nbs/07_regression/25_verdict.ipynb #7bf90fa5
+class Sentences(Outlook):
+    "The numbers of a verdict in words."
+
+    def sentences(self):
+        "What the numbers mean, a list of sentences."
+        if not self.beats_chance:
+            return [*self._unknown(), *self._cautions()]
+        first = (
+            f"On rows not used for fitting, the map explains {percent(self.r2)} of the variation "
+            f"in {self.what}"
+        )
+        found = [first + "."]
+        if np.isfinite(self.line):
+            found = [f"{first}; a straight line explains {percent(self.line)}."]
+        if self.recall is not None:
+            found.append(
+                f"Of the nearest rows of a new row, {percent(self.recall)} are right in the map, and "
+                f"{percent(self.recall_data)} in the data."
+            )
+        return found + self._more_rows() + self._cautions()
+
+    def _unknown(self):
+        what = "groups" if self.groups < self.rows else "rows"
+        if self.visible > 0.5:
+            seen = f"On {what} not used for fitting, the map explains {percent(self.r2)} of the variation"
+            return [
+                f"{self.groups} {what} are too few to say whether {self.what} can be predicted.",
+                *([f"{seen}; by chance it could be as much."] if self.r2 > 0 else []),
+                f"A relation that explains half of the variation would show from about {self.enough} {what}.",
+            ]
+        return [
+            f"On rows not used for fitting, {self.what} is not predicted better than by chance: what the "
+            f"map shows is not knowledge.",
+            f"With {self.groups} {what}, a relation that explains more than {percent(self.visible)} of the "
+            f"variation would have been seen.",
+        ]
+
+    def __str__(self):
+        return " ".join(self.sentences())
+
 # %% ../../nbs/07_regression/25_verdict.ipynb #a28c4d48
-class Verdict(Storage):
+class Verdict(Sentences, Storage):
     """How far to trust a map.
 
     Parameters
@@ -136,74 +215,6 @@ class Verdict(Storage):
             number = self.uneven[0]
             self.column = f"Column {number}" if columns is None else f"Column {columns[number]!r}"
 
-    def sentences(self):
-        "What the numbers mean, a list of sentences."
-        if not self.beats_chance:
-            return [*self._unknown(), *self._cautions()]
-        first = f"On rows not used for fitting, the map explains {percent(self.r2)} of the variation in {self.what}"
-        found = [first + "."]
-        if np.isfinite(self.line):
-            found = [f"{first}; a straight line explains {percent(self.line)}."]
-        if self.recall is not None:
-            found.append(
-                f"Of the nearest rows of a new row, {percent(self.recall)} are right in the map, and "
-                f"{percent(self.recall_data)} in the data."
-            )
-        return found + self._more_rows() + self._cautions()
-
-    def _unknown(self):
-        what = "groups" if self.groups < self.rows else "rows"
-        if self.visible > 0.5:
-            seen = f"On {what} not used for fitting, the map explains {percent(self.r2)} of the variation"
-            return [
-                f"{self.groups} {what} are too few to say whether {self.what} can be predicted.",
-                *([f"{seen}; by chance it could be as much."] if self.r2 > 0 else []),
-                f"A relation that explains half of the variation would show from about {self.enough} {what}.",
-            ]
-        return [
-            f"On rows not used for fitting, {self.what} is not predicted better than by chance: what the "
-            f"map shows is not knowledge.",
-            f"With {self.groups} {what}, a relation that explains more than {percent(self.visible)} of the "
-            f"variation would have been seen.",
-        ]
-
-    def _more_rows(self):
-        "What the learning curve says."
-        if self.fall is None or self.uneven:
-            return []
-        if 1 - self.r2 < NOISES[0]:
-            return ["Its error is as small as rounding allows."]
-        if self.falls and self.fall >= SMALL:
-            return [f"With twice as many rows its error would fall by {in_words(self.fall)}."]
-        if self.most < SMALL:
-            return [
-                "More rows of the same kind would not help: what is left is noise, depends on something "
-                "that these columns do not record, or is beyond this regressor."
-            ]
-        return [
-            f"With twice as many rows its error would fall by {percent(self.most)} at most; these rows "
-            f"do not show a fall."
-        ]
-
-    def _cautions(self):
-        found = []
-        if self.grouped:
-            found.append(
-                "Most rows have a near copy: if rows belong together, such as several measurements of "
-                "one thing, give groups, or all these numbers are too good."
-            )
-        return found + ([self._scale() + "."] if self.uneven else [])
-
-    def _scale(self):
-        return (
-            f"{self.column} varies {self.uneven[1]:.0e} times as much as most others, which therefore do "
-            f"not count in distances: bring the columns to one scale first, for example with "
-            f"sklearn.preprocessing.StandardScaler"
-        )
-
-    def __str__(self):
-        return " ".join(self.sentences())
-
     def warn(self):
         "Warn, once, where the map should not be trusted."
         found = []
@@ -224,7 +235,7 @@ class Verdict(Storage):
         if self.uneven:
             found.append(self._scale())
         if found:
-            warnings.warn(". ".join(found), UserWarning, stacklevel=5)
+            warnings.warn(". ".join(found), UserWarning, stacklevel=4)
 
     def _better_than_data(self):
         removed = (self.recall - self.recall_data) / max(1 - self.recall_data, 1e-300)
