@@ -63,7 +63,8 @@ def test_fit_and_transform(ring, tmp_path, capsys):
         np.sqrt(np.mean(error**2)), rel=0.5
     )
     page, printed = (out / "report.html").read_text(), capsys.readouterr().out
-    assert page.count("data:image/png") >= 5 and "://" not in page
+    # the map, predictions, steps, neighbours, columns and the flow; of one branch there is no graph
+    assert page.count("data:image/png") == 6 and "://" not in page
     assert f"{summary['held_out']['r2']:.4f}" in printed
     assert printed.strip().endswith(" ".join(summary["verdict"]["sentences"]))
 
@@ -126,14 +127,20 @@ def test_branches_and_a_label(tmp_path):
         summary["columns"] == ["a", "b", "c"] and summary["loops"] == 1 and summary["branches"] == 4
     )
     low, high = branches.numbers(["lowest_x", "highest_x"]).T
+    # the hole begins at -1: at -1 + d its two sides are 2 sqrt(2 d) apart, and a row of the 720 that are
+    # fitted has an area of 8 pi^2 / 720, so that d = 0.1 is 2.7 spacings of the rows
     met, at = branches.columns["joins"][0].split(" at ")
     assert met == "1, 2" and float(at) == pytest.approx(-1, abs=0.1) and np.all(low < high)
+    assert all(
+        low[[0, b]].min() <= float(at) <= high[[0, b]].max() for b in (1, 2)
+    )  # a join lies in the ranges
     assert set(branches.columns["mostly_side"][1:3]) == {"left", "right"}
     middle = np.abs(y[:, 0]) < 0.8
     found = read_table(out / "predictions.csv").numbers(["branch"])[:, 0].astype(int)
     assert np.mean(branches.columns["mostly_side"][found[middle]] == side[middle]) > 0.95
     page = (out / "report.html").read_text()
-    assert page.count("data:image/png") >= 7 and "mostly_side" in page
+    # one more of the map and of the steps, by branch, and the graph
+    assert page.count("data:image/png") == 9 and "mostly_side" in page
 
 
 def test_foreign_rows(ring, tmp_path):
@@ -150,7 +157,8 @@ def test_a_feature_that_rows_know_nothing_of(tmp_path, capsys):
     write_table(tmp_path / "d.csv", {"x": rng.normal(size=150), "y": rng.normal(size=150)})
     assert fit(tmp_path / "d.csv", "--feature", "y", "--out", tmp_path / "out") == 0
     printed = capsys.readouterr()
-    assert "chance" in printed.out and "idm-nb: warning: the feature" in printed.err
+    assert "the feature is not predicted better than by chance" in printed.out
+    assert "idm-nb: warning: the feature" in printed.err
     assert not json.loads((tmp_path / "out/summary.json").read_text())["verdict"]["beats_chance"]
 
 
@@ -198,7 +206,7 @@ def test_a_mixture_with_trees(tmp_path):
     write_table(data, {**dict(zip("abc", X.T)), "y": y})
     assert fit(data, "--feature", "y", "--out", out) == 0
     summary = json.loads((out / "summary.json").read_text())
-    assert summary["weights"]["boosting"] > 0 and summary["held_out"]["r2"] > 0.9
+    assert summary["weights"]["boosting"] > 0.5 and summary["held_out"]["r2"] > 0.9
     relevance = read_table(out / "relevance.csv")
     assert relevance.columns["local_above_chance"].tolist() == [True, True, False]
     assert (

@@ -11,9 +11,9 @@ import re
 from pathlib import Path
 
 NBS = Path(__file__).resolve().parent.parent / "nbs"
-FIVE_MINUTES, GALLERY = (
-    next(NBS.glob("*/*_five_minutes.ipynb")),
-    next(NBS.glob("*/*_gallery.ipynb")),
+FIVE_MINUTES, FLOW, GALLERY = (
+    next(NBS.glob(name))
+    for name in ("*/*_five_minutes.ipynb", "*_flow/*_flow.ipynb", "*/*_gallery.ipynb")
 )
 
 
@@ -22,18 +22,23 @@ def figures(path):
     found = {}
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         label = re.search(r"^#\|\s*label: fig-(\S+)$", "".join(cell["source"]), flags=re.M)
-        data = [
-            out["data"] for out in cell.get("outputs", []) if "image/png" in out.get("data", {})
-        ]
-        if label and data:
-            found[label[1]] = base64.b64decode("".join(data[0]["image/png"]))
+        for data in (out.get("data", {}) for out in cell.get("outputs", [])):
+            if label and "image/png" in data:
+                found[label[1]] = base64.b64decode("".join(data["image/png"]))
+            elif label and "image/svg+xml" in data:
+                found[label[1]] = "".join(data["image/svg+xml"]).encode()
     return found
+
+
+FRONT = ("five_minutes.png", "table_to_map.png", "flow.svg")  # the others are in the gallery
 
 
 def pictures():
     "Dict from file name to the bytes of each picture."
     found = {f"{label.replace('-', '_')}.png": data for label, data in figures(GALLERY).items()}
-    found["five_minutes.png"] = next(iter(figures(FIVE_MINUTES).values()))
+    found["five_minutes.png"] = figures(FIVE_MINUTES)["five-ring"]
+    found["table_to_map.png"] = figures(FIVE_MINUTES)["five-picture"]
+    found["flow.svg"] = figures(FLOW)["flow-moving"]
     return found
 
 

@@ -161,14 +161,19 @@ def estimate_section(model):
     return Section("What the estimate consists of", text, table)
 
 # %% ../../nbs/12_application/43_report.ipynb #c35884e0
-def joins(branches):
-    "For each branch in words: the others that it meets, and at which value of the feature."
+def joins(branches, low, high):
+    """For each branch in words: the others that it meets, and at which value of the feature.
+
+    The branches end where the estimated feature does; `low` and `high` are the ends of their measured
+    one, in which the value is given.
+    """
     found = []
     for b, ends in enumerate(branches.ends):
-        meet = [(np.flatnonzero((branches.ends == v).any(axis=1)), branches.nodes[v]) for v in ends]
-        words = [
-            f"{', '.join(str(c) for c in m if c != b)} at {at:.4g}" for m, at in meet if len(m) > 1
-        ]
+        words = []
+        for v in ends:
+            meet = np.flatnonzero((branches.ends == v).any(axis=1))
+            at = np.clip(branches.nodes[v], np.min(low[meet]), np.max(high[meet]))
+            words += [f"{', '.join(str(c) for c in meet if c != b)} at {at:.4g}"] * (len(meet) > 1)
         found.append("; ".join(words))
     return found or [""] * branches.n_branches
 
@@ -178,9 +183,10 @@ def branch_table(model, values, names):
     branch, count = model.branch_, model.branches_.n_branches
     table = {"branch": list(range(count)), "rows": np.bincount(branch, minlength=count)}
     for name, column in zip(names, values.T):
-        table[f"lowest {name}"] = [np.nanmin(column[branch == b]) for b in range(count)]
-        table[f"highest {name}"] = [np.nanmax(column[branch == b]) for b in range(count)]
-    return {**table, "joins": joins(model.branches_)}
+        for kind, end in (("lowest", np.nanmin), ("highest", np.nanmax)):
+            table[f"{kind} {name}"] = np.array([end(column[branch == b]) for b in range(count)])
+    ends = [table[f"{kind} {names[0]}"] for kind in ("lowest", "highest")]
+    return {**table, "joins": joins(model.branches_, *ends)}
 
 # %% ../../nbs/12_application/43_report.ipynb #8579a462
 def branch_columns(X, features, branch, names=None):

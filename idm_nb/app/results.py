@@ -126,12 +126,13 @@ def mean_and_spread(values):
     return np.stack([values.mean(axis=0), np.where(spread > 0, spread, 1.0)])
 
 
-def prediction_columns(features, values, errors):
-    "Named columns of the predicted features and their standard errors, `(q, n)` arrays."
+def prediction_columns(features, placed, values, errors):
+    "Named columns of the predictions `(q, n)` of `Placed` rows and their standard errors."
     names = [f"standard_error_{name}" for name in features]
     names = ["standard_error"] if len(features) == 1 else names
     names = [f"predicted_{name}" for name in features] + names
-    return dict(zip(names, np.hstack([values, errors]).T))
+    found = dict(zip(names, np.hstack([values, errors]).T))
+    return {**found, "branch": placed.branch, "foreign": placed.foreign}
 
 # %% ../../nbs/12_application/44_results.ipynb #a656f0de
 class TableModel(Storage):
@@ -208,8 +209,7 @@ class TableModel(Storage):
 
     def told(self, placed):
         "Columns that say what is predicted of `Placed` rows."
-        found = prediction_columns(self.features, *self.decoded(placed))
-        return {**found, "branch": placed.branch, "foreign": placed.foreign}
+        return prediction_columns(self.features, placed, *self.decoded(placed))
 
     def told_of(self, table, index, coordinates):
         "Columns of results for the rows of a `Table`, with coordinates or without."

@@ -11,6 +11,7 @@ import csv
 import gzip
 import re
 import shlex
+from collections import namedtuple
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -254,20 +255,11 @@ class Rows(Table):
             yield from table.parts(size, max(0, start - table.rows[0] + 1))
 
 # %% ../../nbs/12_application/41_tables.ipynb #dedee6fb
-@dataclass
-class Heading:
-    "What the first lines of a CSV file say: the `mark` between cells, its columns, how many lines to `skip`."
-
-    mark: str
-    names: list
-    unnamed: list  # columns without a name, which get one
-    index: str
-    skip: int
-    notes: list
+Heading = namedtuple("Heading", "mark names unnamed index skip notes")  # of a CSV file
 
 
 def heading(lines, path, style):
-    "The `Heading` in the first lines of a file."
+    "What the first lines of a file say: the mark between cells, its columns, how many lines to skip."
     filled = [line for line in lines if line.strip()]
     if not filled:
         raise ValueError(f"{path} is empty")
@@ -292,11 +284,10 @@ def heading(lines, path, style):
 
 def csv_error(text, why):
     "The error for a `TextFile` that pyarrow cannot read."
+    if not text.bad and "UTF8" in why:
+        return not_text(text.source, text.encoding)
     if not text.bad:
-        coding = "UTF8" in why
-        return (
-            not_text(text.source, text.encoding) if coding else ValueError(f"{text.source}: {why}")
-        )
+        return ValueError(f"{text.source}: {why}")
     row, names, then = text.bad[-1], len(text.head.names), "correct that line"
     if names == 1 or row.actual_columns > names + 1:
         then = "type --skip and the number of lines above the names, if there are any"
@@ -320,15 +311,14 @@ class TextFile(Rows):
         "What pyarrow's readers are told; the columns `words` stay text."
         from pyarrow import csv, string
 
-        encoding = "utf8" if self.encoding.startswith("utf-8") else self.encoding
         refuse = lambda row: self.bad.append(row) or "error"
+        code = "utf8" if self.encoding.startswith("utf-8") else self.encoding
+        lines = dict(encoding=code, skip_rows=self.head.skip, column_names=self.head.names)
         marks = dict(delimiter=self.head.mark, newlines_in_values=True, invalid_row_handler=refuse)
         kinds = dict(true_values=TRUE, false_values=FALSE, null_values=sorted(self.style.gaps))
-        kinds.update(column_types=dict.fromkeys(words, string()), decimal_point=self.style.decimal)
-        read = csv.ReadOptions(
-            encoding=encoding, skip_rows=self.head.skip, column_names=self.head.names
-        )
-        return self.source, read, csv.ParseOptions(**marks), csv.ConvertOptions(**kinds)
+        kinds |= dict(column_types=dict.fromkeys(words, string()), decimal_point=self.style.decimal)
+        read, parse = csv.ReadOptions(**lines), csv.ParseOptions(**marks)
+        return self.source, read, parse, csv.ConvertOptions(**kinds)
 
     def whole(self):
         "The `Table` of all rows."
@@ -363,12 +353,10 @@ class TextFile(Rows):
         if blank.any():
             columns = {name: column[~blank] for name, column in columns.items()}
             notes = [*notes, f"{blank.sum()} empty rows are left out"]
-        for name in self.head.unnamed:
-            if not gap(columns.pop(name)).all():
-                then = (
-                    "name all columns in one line, or type --skip and the number of lines above it"
-                )
-                raise ValueError(f"{self.source}: {name} has no name; {then}")
+        lost = [name for name in self.head.unnamed if not gap(columns.pop(name)).all()]
+        if lost:
+            then = "name all in one line, or type --skip and the number of lines above it"
+            raise ValueError(f"{self.source}: {lost[0]} has no name; {then}")
         return Table(columns, self.source, before, self.index, self.style, notes)
 
 # %% ../../nbs/12_application/41_tables.ipynb #1a12ca5e
@@ -525,8 +513,8 @@ def rows_of(source, whole=False, **style):
     try:
         if path.stat().st_size == 0:
             raise ValueError(f"{path} is empty")
-        found = READERS[kind](path, style)
-        return found.whole() if whole else found
+        rows = READERS[kind](path, style)
+        return rows.whole() if whole else rows
     except ImportError:
         extra = f"pip install 'idm_nb[{'anndata' if kind == '.h5ad' else 'tables'}]'"
         raise UsageError(f"{path}: a package is missing that reads it: {extra}") from None

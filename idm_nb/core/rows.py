@@ -81,7 +81,7 @@ def canonical_rows(X):
 
 
 def mean_of(label, values, weight):
-    "Weighted mean `(n, k)` of the `values` `(N, k)` of each label, and its weight `(n,)`; zero without weight."
+    "Weighted mean `(n, k)` of the `values` `(N, k)` of each label, zero without weight; weights `(n,)`."
     mass = np.bincount(label, weight)
     return sums_by(label, weight[:, None] * values) / np.maximum(mass, 1e-300)[:, None], mass
 

@@ -114,8 +114,7 @@ def of_factor(U):
     return lambda rows: 1 - share(None) if rows is None else np.eye(rows.shape[1]) - share(rows)
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #3b17c849
-N_FOLDS = 3  # two from MANY rows
-MANY = 2000
+N_FOLDS = 3  # two where half of the rows are enough for the tuning
 N_TRIED = 400  # rows on which parameters are tuned
 
 
@@ -208,7 +207,7 @@ class CrossTuned(FeatureEstimate):
         start, N = time.thread_time(), len(X)
         rng = check_random_state(self.random_state)
         labels, alone, s = smoother_input(sample_weight, groups, N)
-        fold = self.fold_ = fold_of_rows(labels, N_FOLDS if N < MANY else 2, rng)
+        fold = self.fold_ = fold_of_rows(labels, N_FOLDS if N < 2 * N_TRIED else 2, rng)
         landmarks = None if N <= self.max_dense else np.sort(rng.permutation(N)[: self.n_landmarks])
         self.models_, self.residuals_, self.seen_ = [], np.empty_like(y), N
         for k in range(fold.max() + 1):
@@ -430,12 +429,17 @@ class StretchedKernel(Smoother):
 
     def fit(self, X, y, groups, s, others, landmarks):
         near, least = (X - self.mean) @ self.stretch, np.inf
+        few = None if landmarks is None else landmarks[::2]  # enough to compare lengths
         for length in self.length * 2.0 ** np.array([0, -0.5, -1]):
-            found = KernelFit(near, y, groups, s, length, self.noise, landmarks=landmarks)
+            found = KernelFit(near, y, groups, s, length, self.noise, landmarks=few)
             error = rms(found.residuals[others])
             if error > least:
                 break
-            least, self.kernel, self.residuals = error, found, found.residuals
+            least, self.kernel = error, found
+        if landmarks is not None:
+            length = self.kernel.length
+            self.kernel = KernelFit(near, y, groups, s, length, self.noise, landmarks=landmarks)
+        self.residuals = self.kernel.residuals
         return self
 
     def predict(self, X):

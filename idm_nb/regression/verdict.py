@@ -96,6 +96,8 @@ class Outlook:
                 "More rows of the same kind would not help: what is left is noise, depends on something "
                 "that these columns do not record, or is beyond this regressor."
             ]
+        if self.most > 0.5:
+            return ["These rows do not show what more rows would bring."]
         return [
             f"With twice as many rows its error would fall by {percent(self.most)} at most; these rows "
             f"do not show a fall."

@@ -57,6 +57,7 @@ class PulledBack(Storage):
         self.usable = self.diffusion.spectrum.markov_eigenvalues > self.smallest
 
     functions = property(lambda self: self.diffusion.spectrum.functions * self.usable)
+    eigenvalues = property(lambda self: self.diffusion.spectrum.laplacian_eigenvalues)
 
     def extend(self, X):
         "Eigenfunctions `(q, n)` at new points, from the derivative estimated there."
@@ -168,15 +169,12 @@ class DiffeomorphismMap(
         ridge=1e-5,
         random_state=None,
     ):
-        self.n_components, self.n_effective = n_components, n_effective
-        self.n_neighbors = n_neighbors
-        self.keep_self, self.ridge, self.random_state = keep_self, ridge, random_state
+        self.n_components, self.n_effective, self.ridge = n_components, n_effective, ridge
+        self.n_neighbors, self.keep_self, self.random_state = n_neighbors, keep_self, random_state
 
     epsilon_ = property(lambda self: self.image_map_.epsilon_)
     eigenfunctions_ = property(lambda self: self.source_.functions)
-    laplacian_eigenvalues_ = property(
-        lambda self: self.source_.diffusion.spectrum.laplacian_eigenvalues
-    )
+    laplacian_eigenvalues_ = property(lambda self: self.source_.eigenvalues)
 
     def fit(self, X, y):
         """Fit the map.
