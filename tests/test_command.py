@@ -19,6 +19,7 @@ X, Y, _ = feature_example("annulus radius", 500, random_state=0)
 RESULTS = {
     "embedding.csv",
     "branches.csv",
+    "branch_columns.csv",
     "predictions.csv",
     "relevance.csv",
     "model.npz",
@@ -139,8 +140,12 @@ def test_branches_and_a_label(tmp_path):
     found = read_table(out / "predictions.csv").numbers(["branch"])[:, 0].astype(int)
     assert np.mean(branches.columns["mostly_side"][found[middle]] == side[middle]) > 0.95
     page = (out / "report.html").read_text()
-    # one more of the map and of the steps, by branch, and the graph
-    assert page.count("data:image/png") == 9 and "mostly_side" in page
+    # one more of the map and of the steps, by branch, the graph, and the effects of the columns
+    assert page.count("data:image/png") == 10 and "mostly_side" in page
+    contrast = read_table(out / "branch_columns.csv")
+    pair = contrast.numbers(["first_branch", "second_branch"])
+    # the two sides have opposite signs of b, and differ in no other column
+    assert pair.tolist() == [[1, 2]] and contrast.columns["column"].tolist() == ["b"]
 
 
 def test_foreign_rows(ring, tmp_path):

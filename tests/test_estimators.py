@@ -446,3 +446,11 @@ def test_nonlinear_ica_without_covariances_is_the_diffusion_map(hidden):
     assert np.allclose(
         model.laplacian_eigenvalues_[1:10], plain.laplacian_eigenvalues_[1:10], rtol=0.01
     )
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("n", [4, 6, 16, 20, 39, 40, 60])
+def test_a_verdict_of_few_rows_has_no_gaps(n):
+    X, y, _ = feature_example("annulus radius", 60, random_state=0)
+    verdict = IteratedDiffusionMap(random_state=0).fit(X[:n], y[:n]).verdict_
+    assert "nan" not in str(verdict) and (verdict.recall is None) == (n < 40)

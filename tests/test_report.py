@@ -9,7 +9,8 @@ import pytest
 from scipy import sparse
 
 from idm_nb import IteratedDiffusionMap
-from idm_nb.app.report import branch_columns, model_report
+from idm_nb.app.anndata import branch_columns
+from idm_nb.app.report import model_report
 from idm_nb.app.tables import Placed
 from idm_nb.core.pictures import plot_map, scatter, viewing_axes
 from idm_nb.datasets import feature_example
@@ -117,7 +118,13 @@ def test_the_report_answers_in_order(torus):
     far[0] = 30
     new, names = Placed.new(model, far), ["<yield>"]
     page = model_report(model, names, columns=["a", "b", "c"], held_out=(y[900:], new))
-    words = ["The columns explain", "data:image", "<h2>Branches", "Branch 1: b", "<h2>Errors"]
+    words = [
+        "The columns explain",
+        "data:image",
+        "<h2>Branches",
+        "Branch 2 against 1",
+        "<h2>Errors",
+    ]
     words += ["1 row is foreign", "<h2>What to do next", "foreign rows before", "<h2>What the est"]
     places = [page.index(word) for word in words]
     assert places == sorted(places)

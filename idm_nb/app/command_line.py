@@ -508,6 +508,7 @@ the group, the label and the ignored ones are data. The folder receives
   predictions.csv  true and predicted feature of every row, its standard error and
                    branch, and whether it is foreign: unlike everything in training
   branches.csv     the different ways to reach a value of the feature, and where they meet
+  branch_columns.csv  the columns that set two branches apart, at equal values of the feature
   embedding.csv    coordinates and branch of every row
   relevance.csv    which data columns matter, and by how much
   model.npz        the fitted model, for the other commands, or idm_nb.load
@@ -527,8 +528,8 @@ Examples:
 
 PREDICT = """\
 For each row of a table{more} the predicted feature and its standard error, the branch,
-and whether the row is foreign, that is, unlike everything in training. The table may be of any length:
-it is read in parts. If the command is stopped, the same command continues; until it is done the
+and whether the row is foreign, that is, unlike everything in training. The table may be of any
+length: it is read in parts. If the command is stopped, the same command continues; until it is done the
 parts lie in a folder beside the result, named after it with .parts.
 """
 
@@ -632,7 +633,7 @@ def build_parser():
         (
             "transform",
             "coordinates, predictions and branches of new rows",
-            ",\nand its coordinates",
+            " its coordinates,",
         ),
         ("predict", "predictions and branches of new rows", ""),
     ):

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from .report import branch_table, model_report, relevance_section
 from idm_nb.app.tables import (
@@ -26,6 +27,7 @@ from idm_nb.app.tables import (
     plain_methods,
     write_table,
 )
+from ..branches.contrast import branch_contrast
 from ..core.files import Storage, allow_as_usual, regular, save_model
 from ..core.work import undisturbed
 from ..idm.reeb import reeb_graph
@@ -319,6 +321,32 @@ def column_relevance(fitted, rows, y, groups, seed):
     )
     return [replace(found, names=fitted.columns) for found in (local, projection)]
 
+# %% ../../nbs/12_application/44_results.ipynb #cbb48920
+def column_contrast(fitted, values, groups, pixels=False):
+    "`BranchContrast` of the training rows, prepared `values` `(N, m)` of a `TableModel`."
+    table = values if fitted.scale is None else values * fitted.scale[1] + fitted.scale[0]
+    # at the border of pictures many columns are zero; those of a sparse table are not centred and stay zero
+    table = csr_array(table) if pixels else table
+    options = dict(table=table, columns=fitted.columns, groups=groups, name=fitted.features[0])
+    return branch_contrast(fitted.model, values, **options)
+
+
+def contrast_table(contrast):
+    "Columns of `branch_columns.csv`: a row for each two branches and each column above chance."
+    found = contrast.table()
+    names = {
+        "first": "first_branch",
+        "second": "second_branch",
+        "low": "lowest_feature",
+        "high": "highest_feature",
+        "column": "column",
+        "difference": "second_less_first",
+        "effect": "in_standard_deviations",
+        "chance": "chance",
+        "tells": "alone_tells_them_apart",
+    }
+    return {title: np.array([row[key] for row in found]) for key, title in names.items()}
+
 # %% ../../nbs/12_application/44_results.ipynb #7c339e58
 class BranchLabels:
     """How branches match a column that the map was not given.
@@ -361,7 +389,7 @@ class Results:
     known : (N,) bool array, rows that were fitted: all others, or the landmarks among them
     branches : dict, columns of `branches.csv`; labels : BranchLabels or None
     numbers, plain : dicts, see `held_out_numbers` and `plain_methods`; None if nothing was kept back
-    local, projection : Relevance of the data columns
+    local, projection : Relevance of the data columns; contrast : BranchContrast of them
     """
 
     def __init__(self, fitted, table, truth, new, *, groups=None, labels=None, shape=None, seed=0):
@@ -373,17 +401,17 @@ class Results:
         self.fresh = self.numbers = self.plain = None
         if not known.all():
             self.rows = joined(~known, self.rows, Placed.new(model, values[~known]))
+        groups_of = lambda mask: None if groups is None else groups[mask]
         if new.any():
             self.fresh = self.rows.part(new)
             told = self.rows.part(known), self.y[known], self.fresh, self.y[new]
             self.numbers = held_out_numbers(*told)
-            kept = None if groups is None else groups[known]
-            self.plain = plain_methods(values[known], self.y[known], values[new], self.y[new], kept)
+            told = values[known], self.y[known], values[new], self.y[new], groups_of(known)
+            self.plain = plain_methods(*told)
         mask = new if new.sum() >= FEWEST else np.isfinite(truth).all(axis=1)
-        kept = None if groups is None else groups[mask]
-        self.local, self.projection = column_relevance(
-            fitted, self.rows.part(mask), self.y[mask], kept, seed
-        )
+        told = self.rows.part(mask), self.y[mask], groups_of(mask), seed
+        self.local, self.projection = column_relevance(fitted, *told)
+        self.contrast = column_contrast(fitted, values[known], groups_of(known), shape is not None)
         branches = branch_table(model, truth[known], fitted.features)
         of_feature = lambda name: re.sub("^(lowest|highest) ", r"\1_", name)
         self.branches = {of_feature(name): column for name, column in branches.items()}
@@ -493,6 +521,8 @@ def page_of(results):
         title=f"Iterated diffusion map of {Path(results.source).name}",
         facts=facts,
         branches=results.branches,
+        contrast=results.contrast,
+        shape=results.shape,
         columns=fitted.columns,
         held_out=held_out,
         numbers=held_out_facts(results),
@@ -504,6 +534,7 @@ FILES = (
     "embedding.csv",
     "predictions.csv",
     "branches.csv",
+    "branch_columns.csv",
     "relevance.csv",
     "model.npz",
     "summary.json",
@@ -521,6 +552,7 @@ def files_of(results, **more):
         "embedding.csv": {**first, "branch": rows.branch, **coordinate_columns(rows.embedding)},
         "predictions.csv": {**first, **truth, **fitted.told(rows)},
         "branches.csv": results.branches,
+        "branch_columns.csv": contrast_table(results.contrast),
         "relevance.csv": relevance_table(results.local, results.projection),
     }
     writers = {name: partial(write_table, columns=columns) for name, columns in tables.items()}

@@ -119,12 +119,6 @@ def told_by(column, second):
     often = share > (1 - TELLS) / len(values)
     return tuple(values[often[k] & (more == bool(k))] for k in (0, 1))
 
-
-def in_words(values):
-    "A value, or a range of values."
-    low, high = f"{values.min():.3g}", f"{values.max():.3g}"
-    return low if low == high else f"{low} to {high}"
-
 # %% ../../nbs/08_branches/28c_contrast.ipynb #f4e1f980
 class BranchContrast(Storage):
     """What sets each two branches apart that share feature values.
@@ -184,34 +178,23 @@ class BranchContrast(Storage):
             [f"column {k}" for k in range(m)] if columns is None else list(map(str, columns))
         )
         self.pieces = np.zeros(count, dtype=int) if pieces is None else np.asarray(pieces)
-        self.name, found = name, []
-        for second in range(count):
-            for first in range(second):
-                span, rows = shared(features, branch, (first, second), ranges)
-                if min(map(len, rows)) > 1:
-                    parts = X, table.tocsr() if sp.issparse(table) else table, features, groups
-                    found.append(
-                        (
-                            (first, second),
-                            span,
-                            list(map(len, rows)),
-                            *compared(*parts, rows, random_state),
-                        )
-                    )
-        pairs, spans, rows, self.chance, difference, effect, self.tells = (
-            zip(*found) if found else 7 * [()]
+        self.name, table = name, table.tocsr() if sp.issparse(table) else table
+        found = pairs_of(features, branch, ranges)
+        results = [compared(X, table, features, groups, rows, random_state) for *_, rows in found]
+        self.pairs = np.array([pair for pair, *_ in found], dtype=int).reshape(-1, 2)
+        self.spans = np.array([span for _, span, _ in found]).reshape(-1, 2)
+        self.rows = np.array([list(map(len, rows)) for *_, rows in found]).reshape(-1, 2)
+        self.chance, self.tells = np.array([r[0] for r in results]), [r[3] for r in results]
+        self.difference, self.effect = (
+            np.array([r[i] for r in results]).reshape(-1, m) for i in (1, 2)
         )
-        self.pairs = np.array(pairs, dtype=int).reshape(-1, 2)
-        self.spans, self.rows = np.reshape(spans, (-1, 2)), np.reshape(rows, (-1, 2))
-        self.chance, self.tells = np.array(self.chance), list(self.tells)
-        self.difference, self.effect = (np.reshape(x, (-1, m)) for x in (difference, effect))
 
     above = property(lambda self: np.abs(self.effect) > self.chance[:, None])
 
-    def order(self, k, most=None):
-        "Columns above chance of pair `k`, the largest effect first."
+    def order(self, k, every=False):
+        "Columns of pair `k` above chance, or `every` column, the largest effect first."
         ranked = np.argsort(-np.abs(self.effect[k]), kind="stable")
-        return ranked[self.above[k, ranked]][:most].tolist()
+        return (ranked if every else ranked[self.above[k, ranked]]).tolist()
 
     def table(self, every=False):
         """A row for each pair of branches and each column above chance, or `every` column.
@@ -222,86 +205,108 @@ class BranchContrast(Storage):
         `difference` in the unit of the column, `effect` in standard deviations, `chance`, `above`,
         `tells` (whether this discrete column alone tells the two apart)
         """
-        found = []
-        for k, (first, second) in enumerate(self.pairs.tolist()):
-            ranked = np.argsort(-np.abs(self.effect[k]), kind="stable").tolist()
-            for c in ranked if every else self.order(k):
-                values = dict(zip(("first", "second"), (first, second)))
-                values["first piece"], values["second piece"] = self.pieces[
-                    [first, second]
-                ].tolist()
-                values["low"], values["high"] = self.spans[k].tolist()
-                values["column"], values["difference"] = (
-                    self.columns[c],
-                    float(self.difference[k, c]),
-                )
-                values["effect"], values["chance"] = float(self.effect[k, c]), float(self.chance[k])
-                values["above"], values["tells"] = bool(self.above[k, c]), c in self.tells[k]
-                found.append(values)
-        return found
-
-    def title(self, k):
-        "In words, which branches pair `k` compares, and where."
-        first, second = self.pairs[k]
-        p, q = self.pieces[[first, second]]
-        says = [
-            f"branch {b}" + (f" (piece {c})" if p != q else "")
-            for b, c in ((second, q), (first, p))
-        ]
-        low, high = self.spans[k]
-        at = "" if np.isnan(low) else f" at {self.name} {low:.3g} to {high:.3g}"
-        return f"{says[0]} against {says[1].removeprefix('branch ')}{at}"
+        return [row_of(self, k, c) for k in range(len(self.pairs)) for c in self.order(k, every)]
 
     def sentences(self, most=3):
         "One sentence a pair of branches: the `most` largest columns above chance."
-        found = []
-        for k, tells in enumerate(self.tells):
-            one = [
-                f"column {self.columns[c].removeprefix('column ')} ({in_words(tells[c][1])} against {in_words(tells[c][0])})"
-                for c in self.order(k)
-                if c in tells
-            ]
-            larger = self.order(k)
-            words = [f"{self.columns[c]} {self.effect[k, c]:+.1f}" for c in larger[:most]]
-            more = f" and {len(larger) - most} more columns" if len(larger) > most else ""
-            chance = f" (chance {self.chance[k]:.1f})"
-            says = ", ".join(words) + more if words else "no column beyond chance"
-            found.append(
-                f"{self.title(k)}: "
-                + ("this is " + " or ".join(one[:most]) if one else says + chance)
-            )
-        return found
+        return [sentence_of(self, k, most) for k in range(len(self.pairs))]
 
     def plot(self, most=8, pairs=6):
         "Bars of the largest effects of the first `pairs` of branches, with the chance level; a figure."
-        import matplotlib.pyplot as plt
+        return draw_contrast(self, most, pairs)
 
-        count = max(1, min(pairs, len(self.pairs)))
-        figure, axes = plt.subplots(
-            1, count, figsize=(3.2 * count, 2.6), layout="constrained", squeeze=False
-        )
-        for k, ax in enumerate(axes[0][: len(self.pairs)]):
-            ranked = np.argsort(-np.abs(self.effect[k]), kind="stable")[:most][::-1]
-            colours = np.where(self.above[k, ranked], "C0", "0.75")
-            ax.axvspan(-self.chance[k], self.chance[k], color="0.92", zorder=0)
-            ax.barh([self.columns[c] for c in ranked], self.effect[k, ranked], color=colours)
-            ax.axvline(0, color="0.3", lw=0.6)
-            ax.set_title(self.title(k), fontsize="small")
-            ax.set_xlabel("standard deviations")
-            ax.spines[["top", "right"]].set_visible(False)
-        return figure
+# %% ../../nbs/08_branches/28c_contrast.ipynb #3d3e1ff6
+def row_of(contrast, k, c):
+    "The row of `BranchContrast.table` for pair `k` and column `c`."
+    first, second = contrast.pairs[k].tolist()
+    return {
+        "first": first,
+        "second": second,
+        "first piece": int(contrast.pieces[first]),
+        "second piece": int(contrast.pieces[second]),
+        "low": float(contrast.spans[k, 0]),
+        "high": float(contrast.spans[k, 1]),
+        "column": contrast.columns[c],
+        "difference": float(contrast.difference[k, c]),
+        "effect": float(contrast.effect[k, c]),
+        "chance": float(contrast.chance[k]),
+        "above": bool(contrast.above[k, c]),
+        "tells": c in contrast.tells[k],
+    }
+
+
+def in_words(values):
+    "A value, or a range of values."
+    low, high = f"{values.min():.3g}", f"{values.max():.3g}"
+    return low if low == high else f"{low} to {high}"
+
+
+def title_of(contrast, k):
+    "Which branches pair `k` compares, and where."
+    pair, (low, high) = contrast.pairs[k].tolist(), contrast.spans[k]
+    pieces = contrast.pieces[pair].tolist()
+    first, second = (
+        f"{b}" + (f" (piece {p})" if pieces[0] != pieces[1] else "") for b, p in zip(pair, pieces)
+    )
+    at = "" if np.isnan(low) else f" at {contrast.name} {low:.3g} to {high:.3g}"
+    return f"branch {second} against {first}{at}"
+
+
+def sentence_of(contrast, k, most):
+    "What sets pair `k` apart, in words."
+    names, tells, ranked = contrast.columns, contrast.tells[k], contrast.order(k)
+    alone = [
+        f"{names[c].removeprefix('column ')} "
+        f"({in_words(tells[c][1])} against {in_words(tells[c][0])})"
+        for c in ranked[:most]
+        if c in tells
+    ]
+    if alone:
+        return f"{title_of(contrast, k)}: this is column {' or column '.join(alone)}"
+    words = ", ".join(f"{names[c]} {contrast.effect[k, c]:+.1f}" for c in ranked[:most])
+    more = f" and {len(ranked) - most} more" if len(ranked) > most else ""
+    says = words + more or "no column beyond chance"
+    return f"{title_of(contrast, k)}: {says} (chance {contrast.chance[k]:.1f})"
+
+# %% ../../nbs/08_branches/28c_contrast.ipynb #f1dcd8e5
+def draw_contrast(contrast, most, pairs):
+    "The figure of `BranchContrast.plot`."
+    import matplotlib.pyplot as plt
+
+    count = max(1, min(pairs, len(contrast.pairs)))
+    figure, axes = plt.subplots(
+        1, count, figsize=(3.4 * count, 2.6), layout="constrained", squeeze=False
+    )
+    for k, ax in enumerate(axes[0][: len(contrast.pairs)]):
+        ranked = contrast.order(k, every=True)[:most][::-1]
+        level = contrast.chance[k]
+        ax.axvspan(-level, level, color="0.92", zorder=0)
+        colours = np.where(contrast.above[k, ranked], "C0", "0.7")
+        ax.barh([contrast.columns[c] for c in ranked], contrast.effect[k, ranked], color=colours)
+        ax.axvline(0, color="0.3", lw=0.6)
+        ax.set_title(title_of(contrast, k), fontsize="small")
+        ax.set_xlabel("standard deviations")
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure
 
 # %% ../../nbs/08_branches/28c_contrast.ipynb #44b884f1
-def shared(features, branch, pair, ranges=None):
-    "Range of the feature that two branches share, and the rows of each in it."
-    rows = [np.flatnonzero(branch == b) for b in pair]
-    if features.shape[1] > 1 or not all(map(len, rows)):
-        return (np.nan, np.nan), rows
-    f = features[:, 0]
-    ends = [(f[r].min(), f[r].max()) if ranges is None else ranges[b] for r, b in zip(rows, pair)]
-    low, high = max(end[0] for end in ends), min(end[1] for end in ends)
-    here = (low <= f) & (f <= high) & (low < high)
-    return (float(low), float(high)), [r[here[r]] for r in rows]
+def pairs_of(features, branch, ranges=None):
+    "Each two branches that share feature values: (pair, span, rows of both in the span)."
+    count, found, f = int(branch.max()) + 1, [], features[:, 0]
+    rows = [np.flatnonzero(branch == b) for b in range(count)]
+    if ranges is None:
+        ranges = [(f[r].min(), f[r].max()) if len(r) else (np.inf, -np.inf) for r in rows]
+    for second in range(count):
+        for first in range(second):
+            pair = first, second
+            low, high = (float(m(ranges[b][i] for b in pair)) for i, m in enumerate((max, min)))
+            here = (low <= f) & (f <= high) & (low < high)
+            if features.shape[1] > 1:
+                low, high, here = np.nan, np.nan, np.ones(len(f), dtype=bool)
+            both = [rows[b][here[rows[b]]] for b in pair]
+            if min(map(len, both)) > 1:
+                found.append((pair, (low, high), both))
+    return found
 
 
 def compared(X, table, features, groups, rows, seed):

@@ -415,8 +415,8 @@ def estimate_derivative(
     options["correlation"] = epsilon if method == "correlation" else None
     place = X, y, queries, near.neighbors, gaussian_weights(near.distances, epsilon)
     derivative, fitted, errors = _estimate(place, options, dimension, return_errors)
-    told = [derivative] + [fitted] * return_values + [errors] * return_errors
-    return tuple(told) if len(told) > 1 else derivative
+    results = [derivative] + [fitted] * return_values + [errors] * return_errors
+    return tuple(results) if len(results) > 1 else derivative
 
 # %% ../../nbs/03_derivatives/12_derivative_theorem.ipynb #44f198a0
 def _estimate(place, options, dimension, with_errors):

@@ -157,9 +157,11 @@ def _draw(test, axes):
     return axes
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #c3e5c5d7
+from functools import partial
+
 import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from ..core.rows import fix_signs
 
@@ -222,6 +224,53 @@ def dense_eigenpairs(matrix, n):
         values, vectors = eigh(matrix, driver="evd")
         return values[-n:], vectors[:, -n:]
 
+# %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #5af78a57
+def with_missing_pairs(matrix, values, vectors, rng):
+    """The largest eigenpairs, after those were added that the complement of the `vectors` holds.
+
+    Parameters
+    ----------
+    matrix : (N, N) symmetric sparse matrix
+    values : (n,) array; vectors : (N, n) array, orthonormal: eigenpairs, all of them exact
+    rng : numpy RandomState, draws the starts
+
+    Returns
+    -------
+    values : (n,) array; vectors : (N, n) array
+    """
+    count, n, top = 1, len(values), np.abs(values).max()
+    while True:
+        low = values.min()
+        close = max(0.1 * (values.max() - low) / n, 1e-6 * top)
+        shift = (values - low, top)  # by `top`, so that a relative residual is an absolute one
+        rest = LinearOperator(
+            matrix.shape, partial(_complement, matrix, vectors, shift), dtype=float
+        )
+        options = dict(which="LA", v0=rng.normal(size=len(vectors)))
+        found = eigsh(rest, 1, tol=close / top, return_eigenvectors=False, **options)
+        if found <= low + top + close:
+            return values, vectors
+        more, found = eigsh(rest, count, **options)
+        missed, count = more > low + top + close, 2 * count
+        values = np.r_[values, more[missed] - top]
+        kept = np.argsort(values)[-n:]
+        values, vectors = values[kept], np.hstack([vectors, found[:, missed]])[:, kept]
+
+
+def _complement(matrix, vectors, shift, x):
+    "Product of `x` with the matrix of the complement, shifted upwards."
+    return matrix @ x + shift[1] * x - vectors @ (shift[0] * (vectors.T @ x))
+
+# %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #056d58d6
+def krylov_eigenpairs(matrix, n, rng):
+    "The `n` largest eigenpairs of a sparse symmetric matrix by ARPACK, or by blocks if they are many."
+    if n > 400:
+        return block_lanczos(matrix, n, random_state=rng)
+    size = matrix.shape[0]
+    start = rng.uniform(0.5, 1.5, size)
+    options = dict(which="LA", v0=start, ncv=min(size, max(2 * n + 1, 40)))
+    return eigsh(matrix, n, maxiter=20 * size, **options)
+
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #6dac822f
 def leading_eigenpairs(matrix, n, *, random_state=None):
     """The `n` algebraically largest eigenvalues of a sparse symmetric matrix, and their vectors.
@@ -234,7 +283,7 @@ def leading_eigenpairs(matrix, n, *, random_state=None):
 
     Returns
     -------
-    values : (n,) array, decreasing
+    values : (n,) array, decreasing, each as often as it occurs
     vectors : (N, n) array, orthonormal columns with fixed signs
 
     Raises
@@ -242,16 +291,13 @@ def leading_eigenpairs(matrix, n, *, random_state=None):
     RuntimeError
         If the iteration does not converge; it names the remedies.
     """
-    size = matrix.shape[0]
+    size, rng = matrix.shape[0], check_random_state(random_state)
     if size <= 600 or 5 * n > size:
         values, vectors = dense_eigenpairs(matrix.toarray(), n)
-    elif n > 400:
-        values, vectors = block_lanczos(matrix, n, random_state=random_state)
     else:
-        start = check_random_state(random_state).uniform(0.5, 1.5, size)
-        options = dict(which="LA", v0=start, ncv=min(size, max(2 * n + 1, 40)))
         try:
-            values, vectors = eigsh(matrix, n, maxiter=20 * size, **options)
+            pairs = krylov_eigenpairs(matrix, n, rng)
+            values, vectors = with_missing_pairs(matrix, *pairs, rng)
         except ArpackNoConvergence as error:
             raise RuntimeError(
                 f"the eigensolver found only {len(error.eigenvalues)} of {n} eigenpairs of a "

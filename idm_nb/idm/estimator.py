@@ -126,11 +126,11 @@ def neighbors_right(places, features, new_places, new_features, branch, n_asked=
 
     Returns
     -------
-    float, NaN for fewer than 40 rows
+    float, None for fewer than 40 rows
     """
     n = len(features)
     if n < 40:
-        return np.nan
+        return None
     asked = np.zeros(n, dtype=bool)
     asked[np.random.default_rng(0).permutation(n)[: min(n_asked, n // 4)]] = True
     old, k = ~asked, int(np.clip(n // 30, 5, 50))

@@ -6,13 +6,17 @@
 __all__ = ['ReebGraph', 'reeb_graph']
 
 # %% ../../nbs/09_estimator/32_branches.ipynb #24a828e3
+from copy import copy
+from types import SimpleNamespace
+
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils.validation import check_is_fitted
 
 from ..branches.graph import Branches
 from ..branches.level_sets import ODDS, WINDOW
-from ..core.checks import check_features, check_number, check_points
+from ..branches.support import Support, supported
+from ..core.checks import check_choice, check_features, check_number, check_points
 from ..core.files import Storage
 from ..core.rows import PrincipalAxes
 from .estimator import IteratedDiffusionMap
@@ -85,6 +89,8 @@ class ReebGraph(Storage):
     odds : float, default 20, evidence that a branch must bring, see `level_sets`
     window : float, default 1.5, rows of a window in units of `N^(2/3)`: larger ones see less and are
         surer
+    n_neighbors : int or "auto", default "auto", of the walk, see `level_sets`
+    groups : (N,) array, default None, rows that go into the same half of the refits
     known : Branches, default None, if they have been found
 
     Attributes
@@ -96,6 +102,7 @@ class ReebGraph(Storage):
     kinds : list of str, "minimum", "maximum" or "fork", by node
     pieces : (b,) int array, connected piece to which each branch belongs
     n_pieces, n_loops, n_ends : int, pieces, independent loops, and nodes with a single branch
+    candidates : list of dicts, forks that are not drawn at this level of support, see `at`
     model : the fitted map of `reeb_graph`, or None
 
     Examples
@@ -106,17 +113,28 @@ class ReebGraph(Storage):
     ReebGraph: 1 piece, 2 branches, 1 loop, 0 ends
     """
 
-    def __init__(self, points, heights, *, odds=ODDS, window=WINDOW, known=None):
+    glued, whole, candidates = None, None, ()
+
+    def __init__(
+        self,
+        points,
+        heights,
+        *,
+        odds=ODDS,
+        window=WINDOW,
+        n_neighbors="auto",
+        groups=None,
+        known=None,
+    ):
         self.points = check_points(points, "points", min_points=4)
         self.heights = check_heights(heights, len(self.points))
-        self.axes, self.model = PrincipalAxes(self.points), None
-        self.found = known or Branches(
-            self.axes(self.points), self.heights, odds=odds, window=window
-        )
+        self.axes, self.model, self.groups = PrincipalAxes(self.points), None, groups
+        self.options = dict(odds=odds, window=window, n_neighbors=n_neighbors)
+        self.found = known or Branches(self.axes(self.points), self.heights, **self.options)
         self.membership = self.found.membership
 
-    nodes = property(lambda self: self.found.nodes)
-    branches = property(lambda self: self.found.ends)
+    nodes = property(lambda self: (self.glued or self.found).nodes)
+    branches = property(lambda self: (self.glued or self.found).ends)
     ranges = property(lambda self: self.nodes[self.branches])
     n_pieces = property(lambda self: int(self.pieces.max()) + 1)
     n_loops = property(lambda self: len(self.branches) - len(self.nodes) + self.n_pieces)
@@ -134,20 +152,51 @@ class ReebGraph(Storage):
         joined[tuple(self.branches.T)] = 1
         return connected_components(joined, directed=False)[1][self.branches[:, 0]]
 
+    def support(self, n_jobs=None):
+        """How often refits on half-samples keep two branches apart, and joined in one piece.
+
+        Parameters
+        ----------
+        n_jobs : int, default None, which means one; refits that run at the same time
+
+        Returns
+        -------
+        dict of lists, a row for each two branches that share feature values, see `Support.pairs`
+        """
+        return refits_of(self, n_jobs).pairs(known_branches(self), self.nodes, self.branches)
+
+    def at(self, support=0.5, *, n_jobs=None):
+        """The graph with the branches that are apart in at least this share of the refits.
+
+        Others are glued, see `supported`, and listed as `candidates`. Graphs of higher levels are
+        coarser; the graph at level zero has all branches.
+
+        Parameters
+        ----------
+        support : float, default 0.5; n_jobs : int, default None, which means one
+
+        Returns
+        -------
+        ReebGraph
+        """
+        return coarser(self, support, n_jobs)
+
+    def place(self, X, heights=None):
+        """What the graph says of the rows `X` `(q, m)`; a graph of a map needs no heights.
+
+        Returns
+        -------
+        namespace of `X`, `values` `(q, 1)`, `probability` `(q, b)` and `branch` `(q,)`
+        """
+        return placed_on(self, X, heights)
+
     def assign_proba(self, X, heights=None):
         "Probability `(q, b)` of each branch for rows `X` `(q, m)`; a graph of a map needs no heights."
-        if self.model is not None:
-            return self.model.assign_proba(X)
-        if heights is None:
-            raise ValueError("this graph was made without a map: give the heights of the rows, too")
-        X = check_points(X)
-        return self.found.assign_proba(self.axes(X), check_heights(heights, len(X), False)[:, None])
+        return self.place(X, heights).probability
 
     def assign(self, X, heights=None):
         "Branch `(q,)` of rows `X` `(q, m)`."
-        if self.model is not None:
-            return self.model.assign(X)
-        return self.assign_proba(X, heights).argmax(axis=1)
+        return self.place(X, heights).branch
 
     def plot(self, ax=None, *, points=True, size=4, cmap="tab10"):
         """Draw the graph with the height upwards, and its rows around their branches.
@@ -165,10 +214,115 @@ class ReebGraph(Storage):
         """
         return draw_graph(self, ax, points, size, cmap)
 
+    def sentences(self, n_jobs=None):
+        "What the graph says, in words: pieces, how sure the branches are, and candidates."
+        return graph_in_words(self, self.support(n_jobs))
+
     def __repr__(self):
-        counts = (self.n_pieces, "piece"), (len(self.branches), "branch"), (self.n_loops, "loop")
-        say = lambda n, word: f"{n} {word}" + ("" if n == 1 else "es" if word == "branch" else "s")
-        return "ReebGraph: " + ", ".join(say(*c) for c in (*counts, (self.n_ends, "end")))
+        return "ReebGraph: " + pieces_in_words(self)
+
+# %% ../../nbs/09_estimator/32_branches.ipynb #13ef28b8
+def known_branches(graph):
+    "Branch of the distinct rows with a known feature, in which the graph was found."
+    found, glued = graph.found, graph.glued
+    return found.membership if glued is None else glued.at(found.membership, found.heights)
+
+
+def refits_of(graph, n_jobs=None):
+    "The `Support` of a graph, computed once; one branch needs no refits."
+    whole = graph.whole or graph
+    if not hasattr(whole, "_cache_refits"):
+        found, none = whole.found, dict(n_refits=0) if len(whole.found.ends) == 1 else {}
+        given = dict(groups=whole.groups, n_jobs=n_jobs, **whole.options, **none)
+        whole._cache_refits = Support(found.search.points, found.heights, **given)
+    return whole._cache_refits
+
+
+def coarser(graph, support, n_jobs=None):
+    "See `ReebGraph.at`."
+    check_number("support", support, 0, 1)
+    whole = graph.whole or graph
+    coarse, refits = copy(whole), refits_of(whole, n_jobs)
+    coarse.glued, _, coarse.candidates = supported(whole.found, refits, support)
+    coarse.whole, coarse.membership = whole, coarse.glued.at(whole.membership, whole.heights)
+    return coarse
+
+
+def placed_on(graph, X, heights=None):
+    "See `ReebGraph.place`."
+    if graph.model is not None:
+        placed = graph.model.place(X)
+        X, values, chances, branch = (
+            getattr(placed, name) for name in ("X", "values", "probability", "branch")
+        )
+    elif heights is None:
+        raise ValueError("this graph was made without a map: give the heights of the rows, too")
+    else:
+        X = check_points(X)
+        values = check_heights(heights, len(X), False)[:, None]
+        chances = graph.found.assign_proba(graph.axes(X), values)
+        branch = chances.argmax(axis=1)
+    if graph.glued is not None:
+        height, fine = values[:, 0], chances
+        chances = np.zeros((len(X), len(graph.branches)))
+        for b, share in enumerate(fine.T):
+            to = graph.glued.at(np.full(len(X), b), height)
+            np.add.at(chances, (np.arange(len(X)), to), share)
+        branch = graph.glued.at(branch, height)
+    return SimpleNamespace(X=X, values=values, probability=chances, branch=branch)
+
+# %% ../../nbs/09_estimator/32_branches.ipynb #58bbf8d3
+def count_in_words(n, word):
+    "A number and a noun."
+    return f"{n} {word}" + ("" if n == 1 else "es" if word == "branch" else "s")
+
+
+def pieces_in_words(graph):
+    "Pieces of a `ReebGraph`, and the branches of each."
+    found = {}
+    for p in range(graph.n_pieces):
+        ends = graph.branches[graph.pieces == p]
+        nodes, degree = np.unique(ends, return_counts=True)
+        counts = (
+            (len(ends), "branch"),
+            (len(ends) - len(nodes) + 1, "loop"),
+            (int((degree == 1).sum()), "end"),
+        )
+        alone = len(ends) == 1 and graph.n_pieces > 1
+        found.setdefault(
+            ", ".join(count_in_words(*c) for c in counts[: 1 if alone else 3]), []
+        ).append(p)
+    words = count_in_words(graph.n_pieces, "piece")
+    if graph.n_pieces == 1:
+        words += f", {next(iter(found))}"
+    elif len(found) == 1:
+        words += f" with {next(iter(found))} each"
+    else:
+        for says, pieces in found.items():
+            names = ", ".join(map(str, pieces))
+            words += (
+                f"; piece {names} has {says}"
+                if len(pieces) == 1
+                else f"; pieces {names} have {says} each"
+            )
+    few = len(graph.candidates)
+    return words + (f"; {count_in_words(few, 'candidate')}" if few else "")
+
+
+def graph_in_words(graph, support):
+    "Sentences on pieces, pairs of branches of one piece, and candidates."
+    found = [pieces_in_words(graph)]
+    for a, b, low, high, apart, joined in zip(*support.values()):
+        if graph.pieces[a] == graph.pieces[b]:
+            says = f"branches {a} and {b} at {low:.3g} to {high:.3g}: apart in {apart:.0%} of the refits"
+            found.append(says + (f", joined in {joined:.0%} of these" if apart else ""))
+    for c in graph.candidates:
+        says = f"candidate: branch {c['branch']} at {c['low']:.3g} to {c['high']:.3g} may be two"
+        found.append(
+            says
+            + f" of {c['rows'][0]} and {c['rows'][1]} rows, apart in {c['apart']:.0%} of the refits"
+        )
+    return found
 
 # %% ../../nbs/09_estimator/32_branches.ipynb #932a665e
 def check_heights(heights, n, vary=True):
@@ -186,14 +340,21 @@ def check_heights(heights, n, vary=True):
     return values[:, 0]
 
 # %% ../../nbs/09_estimator/32_branches.ipynb #0fecad6b
-def reeb_graph(model, *, odds=None, window=WINDOW):
-    """The Reeb graph of the feature that a map has learned.
+def reeb_graph(model, y=None, *, odds=None, window=WINDOW, groups=None, support=False, n_jobs=None):
+    """The Reeb graph of a feature: of the one that a map has learned, or of a given one.
 
     Parameters
     ----------
-    model : fitted IteratedDiffusionMap with one scalar feature
-    odds : float, default None: that of the model; evidence that a branch must bring
+    model : fitted IteratedDiffusionMap with one scalar feature, or (N, m) array of rows
+    y : (N,) array, default None: the feature of the map; the given feature of rows
+    odds : float, default None: that of the model, or 20; evidence that a branch must bring
     window : float, default 1.5, rows of a window in units of `N^(2/3)`
+    groups : (N,) array, default None, rows that belong together, for the support; a map has its own
+    support : bool or float, default False
+        False: all branches that the finder has. A number between 0 and 1: only those that stay apart
+        in so many of ten refits on half of the rows, others are listed as `candidates`, see
+        `ReebGraph.at`; True: 0.5. The refits take about five times as long as the graph.
+    n_jobs : int, default None, which means one; refits that run at the same time
 
     Returns
     -------
@@ -211,20 +372,37 @@ def reeb_graph(model, *, odds=None, window=WINDOW):
     >>> X, y, _ = feature_example("torus x", 1500, random_state=0)
     >>> reeb_graph(IteratedDiffusionMap(random_state=0).fit(X, y))
     ReebGraph: 1 piece, 4 branches, 1 loop, 2 ends
+    >>> reeb_graph(X, y)
+    ReebGraph: 1 piece, 4 branches, 1 loop, 2 ends
     """
+    check_choice("support", support, (True, False)) if isinstance(support, bool) else check_number(
+        "support", support, 0, 1
+    )
+    if y is not None:
+        chosen = ODDS if odds is None else odds
+        graph = ReebGraph(model, y, odds=chosen, window=window, groups=groups)
+    else:
+        graph = graph_of_map(model, odds, window)
+    return (
+        graph if support is False else graph.at(0.5 if support is True else support, n_jobs=n_jobs)
+    )
+
+# %% ../../nbs/09_estimator/32_branches.ipynb #fc89ed38
+def graph_of_map(model, odds, window):
+    "The `ReebGraph` of a fitted map."
     if not isinstance(model, IteratedDiffusionMap):
         raise TypeError(f"model must be a fitted IteratedDiffusionMap, got {type(model).__name__}")
     check_is_fitted(model)
     check_number("window", window, 0, open_low=True)
     rows, known, membership = model.rows_, model.branches_, model.membership_
-    if (odds is not None and odds != model.odds) or window != WINDOW:
-        chosen = model.odds if odds is None else check_number("odds", odds, 1, endless=True)
-        options = dict(odds=chosen, window=window, n_neighbors=model.n_neighbors)
+    chosen = model.odds if odds is None else check_number("odds", odds, 1, endless=True)
+    options = dict(odds=chosen, window=window, n_neighbors=model.n_neighbors)
+    if chosen != model.odds or window != WINDOW:
         known = Branches(rows.points[rows.known], model.estimate_.held_out_, **options)
         membership = known.assign(rows.points, model.values_)
         membership[rows.known] = known.membership
-    graph = ReebGraph(rows.X, model.values_, known=known)
-    graph.membership, graph.heights = membership[rows.inverse], graph.heights[rows.inverse]
-    graph.points = rows.X[rows.inverse]
+    graph = ReebGraph(rows.X, model.values_, groups=rows.of_known()[3], known=known)
+    graph.options, graph.membership = options, membership[rows.inverse]
+    graph.heights, graph.points = graph.heights[rows.inverse], rows.X[rows.inverse]
     graph.model = model if known is model.branches_ else None
     return graph

@@ -18,14 +18,14 @@ from .kernel import gaussian
 
 # %% ../../nbs/07_regression/23b_errors.ipynb #dcb0bd92
 class ErrorModel(Storage):
-    """Standard errors of predictions, and rows about which nothing is known; @eq-conformal-error.
+    """Standard errors of predictions, and rows unlike all training rows; @eq-conformal-error.
 
     Parameters
     ----------
     X : (N, m) array, rows; y : (N, n) array, features; residuals : (N, n) array, held out
     places : (N, k) array, default None: where near residuals are sought, in `X` itself if None
     n_near : int, default 32, residuals that are averaged
-    max_rows : int, default 1000, rows that stand for all in the posterior variance
+    max_rows : int, default 1000, rows from which the posterior variance is computed
     random_state : int or None, draws them
     """
 
@@ -80,5 +80,5 @@ class ErrorModel(Storage):
         return self.factor * self._error(index, self.variance(X))
 
     def foreign(self, X):
-        "Which rows `(q, m)` lie outside of what was seen: `(q,)` bool."
+        "Which rows `(q, m)` are unlike all training rows: `(q,)` bool."
         return self.variance(X) > self.largest

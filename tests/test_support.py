@@ -1,0 +1,210 @@
+"""How sure a fork is, and what sets its branches apart: invariants, files, groups, and input that cannot be used."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import idm_nb
+from idm_nb import IteratedDiffusionMap, reeb_graph
+from idm_nb.branches import BranchContrast, Branches, Support, branch_contrast, supported
+from idm_nb.branches.support import GluedGraph, separation
+from idm_nb.idm import ReebGraph
+
+
+def forked(n, seed=0, gap=0.25):
+    "A wide fork, and above it a narrow one with strands a `gap` apart."
+    rng = np.random.default_rng(seed)
+    f, arm, strand = rng.uniform(0, 3, n), rng.choice([-1, 1], n), rng.choice([-1, 1], n)
+    x = arm * np.clip(f - 1, 0, 0.7)
+    x += (arm > 0) * strand * gap / 2 * np.clip(4 * (f - 1.8), 0, 1)
+    return np.c_[x + rng.uniform(-0.06, 0.06, n), f], f
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return reeb_graph(*forked(1000))
+
+
+def test_separation_is_one_zero_and_symmetric():
+    rng = np.random.default_rng(0)
+    f, rows = rng.uniform(size=300), np.arange(300)
+    first, second, labels = rows[:120], rows[120:], rng.integers(0, 3, 300)
+    assert separation(f, rows >= 120, first, second) == 1
+    assert separation(f, np.zeros(300), first, second) == 0
+    assert separation(f, labels, first, second) == separation(f, labels, second, first)
+    assert separation(f, labels, first[:1], second) == separation(f, labels, first[:0], second) == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_glued_graphs_are_graphs(seed):
+    # random trees of heights: whatever is glued, each branch goes up and all heights stay covered
+    rng = np.random.default_rng(seed)
+    nodes = np.sort(rng.uniform(size=9))
+    ends = np.array([sorted((int(rng.integers(0, k)), k)) for k in range(1, 9)])
+    glued, branch = GluedGraph(nodes, ends), rng.integers(0, 8, 500)
+    f = rng.uniform(*nodes[ends[branch]].T)
+    for _ in range(12):
+        low, high = glued.nodes[glued.ends].T
+        at = glued.at(branch, f)
+        assert np.all(low < high) and np.all((low[at] <= f) & (f <= high[at]))
+        # no branch ends where just one goes on
+        up, down = (np.bincount(side, minlength=len(glued.nodes)) for side in glued.ends.T)
+        assert not np.any((up == 1) & (down == 1))
+        pairs = [
+            (a, b)
+            for b in range(len(low))
+            for a in range(b)
+            if max(low[a], low[b]) < min(high[a], high[b])
+        ]
+        if not pairs:
+            break
+        count = len(glued.ends)
+        glued.glue(*pairs[rng.integers(len(pairs))])
+        assert np.array_equal(np.unique(glued.branch), np.arange(len(glued.ends)))
+        assert len(np.unique(glued.branch)) <= count + 2  # at most two branches are cut
+
+
+def test_levels_are_nested(graph):
+    counts = [len(graph.at(t).branches) for t in (0, 0.2, 0.5, 0.8, 1)]
+    assert counts[0] == len(graph.branches) == 5 and counts == sorted(counts, reverse=True)
+    half = graph.at(0.5)
+    assert len(half.branches) == 3 and len(half.candidates) == 1 and "1 candidate" in repr(half)
+    assert half.candidates[0]["apart"] < 0.5 <= min(half.support()["apart"])
+    again = half.at(0)
+    assert np.array_equal(again.membership, graph.membership) and repr(again) == repr(graph)
+    words = "\n".join(half.sentences())
+    assert "candidate: branch" in words and "apart in 100% of the refits" in words
+    # rows of one branch of the fine graph at one height are on one branch of the coarse one
+    new, f = forked(300, seed=5)
+    proba, branch = half.assign_proba(new, f), half.assign(new, f)
+    assert np.allclose(proba.sum(axis=1), 1)
+    clear = proba.max(axis=1) > 0.7
+    assert np.array_equal(proba.argmax(axis=1)[clear], branch[clear])
+    assert len(half.plot().lines) >= 3
+
+
+def test_level_by_argument_files_and_jobs(graph, tmp_path):
+    X, f = forked(1000)
+    half = reeb_graph(X, f, support=True, n_jobs=2)
+    assert np.array_equal(half.membership, graph.at(0.5).membership)
+    assert half.support() == graph.at(0.5).support()
+    half.save(tmp_path / "g.npz")
+    again = idm_nb.load(tmp_path / "g.npz")
+    assert repr(again) == repr(half) and np.array_equal(again.nodes, half.nodes)
+    assert np.array_equal(again.assign(X[:50], f[:50]), half.assign(X[:50], f[:50]))
+    assert again.candidates == half.candidates
+
+
+def test_a_map_has_support_and_contrast():
+    X, f = forked(1100, gap=0)
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=["across", "height"])
+    model = IteratedDiffusionMap(1, regressor="ridge", random_state=0).fit(frame[:1000], f[:1000])
+    graph = reeb_graph(model, support=0.5)
+    assert len(graph.branches) == 3 and graph.candidates == []
+    assert np.array_equal(graph.assign(frame[1000:]), model.assign(frame[1000:]))
+    for source in (model, graph):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            contrast = branch_contrast(source, frame[:1000], name="yield")
+        assert [row["column"] for row in contrast.table()] == ["across"]
+        (sentence,) = contrast.sentences()
+        assert sentence.startswith("branch 2 against 1 at yield 1") and "chance" in sentence
+    assert len(contrast.plot().axes) == 1
+
+
+def test_one_branch_needs_no_refits():
+    line = np.random.default_rng(0).uniform(0, 5, (300, 1))
+    graph = reeb_graph(line, line[:, 0], support=True)
+    assert len(graph.branches) == 1 and graph.support()["apart"] == [] and graph.candidates == []
+
+
+def test_few_rows_and_equal_features():
+    rng = np.random.default_rng(0)
+    for n in (4, 8, 20):
+        X = rng.normal(size=(n, 2))
+        Support(X, X[:, 0])
+        Support(X, (np.arange(n) == 0).astype(float))  # constant in half of the halves
+
+
+def test_rows_of_a_group_stay_together():
+    X, f = forked(400)
+    group = np.arange(400) // 4
+    refits = Support(X, f, groups=group, n_refits=4)
+    seen = refits.labels >= 0
+    assert np.array_equal(seen, seen[:, 4 * group])
+    assert np.array_equal(seen[0], ~seen[1]) and np.all(seen.sum(axis=0) == 2)
+
+
+def test_pieces_are_counted_apart_from_branches():
+    X, f = forked(900, gap=0)
+    both = np.vstack([X, np.c_[np.full(450, 30.0), f[:450]]])
+    graph = ReebGraph(both, np.r_[f, f[:450]])
+    assert graph.n_pieces == 2
+    assert repr(graph).startswith("ReebGraph: 2 pieces; ") and "has 1 branch" in repr(graph)
+    assert "3 branches, 0 loops, 3 ends" in repr(graph)
+
+
+def test_what_a_discrete_column_says():
+    rng = np.random.default_rng(0)
+    f, side = rng.uniform(size=400), np.arange(400) % 2
+    X = np.c_[f, 5 * side, rng.integers(0, 4, 400), rng.normal(size=400)]
+    contrast = BranchContrast(X, f, side, columns=["f", "kind", "count", "noise"], pieces=[0, 1])
+    assert list(contrast.tells[0]) == [1] and [row["tells"] for row in contrast.table()] == [True]
+    assert "this is column kind (5 against 0)" in contrast.sentences()[0]
+    assert "branch 1 (piece 1) against 0 (piece 0)" in contrast.sentences()[0]
+    assert len(contrast.table(every=True)) == 4
+
+
+def test_contrast_does_not_depend_on_units_order_or_sparsity(tmp_path):
+    rng = np.random.default_rng(1)
+    f, side = rng.uniform(size=500), np.arange(500) % 2
+    X = np.c_[f, 4 * side + rng.normal(size=500), rng.normal(size=(500, 3))]
+    first = BranchContrast(X, f, side)
+    other = BranchContrast(X, 100 * f - 7, side, table=1000 * X + 1e6)
+    assert np.allclose(first.effect, other.effect) and np.allclose(first.chance, other.chance)
+    assert np.allclose(1000 * first.difference, other.difference)
+    swapped = BranchContrast(X, f, 1 - side)
+    assert np.allclose(first.effect, -swapped.effect)
+    thin = BranchContrast(X, f, side, table=sp.csr_matrix(X))
+    assert np.allclose(first.effect, thin.effect) and np.allclose(first.chance, thin.chance)
+    first.save(tmp_path / "c.npz")
+    assert idm_nb.load(tmp_path / "c.npz").sentences() == first.sentences()
+
+
+def test_contrast_of_several_features_and_of_nothing():
+    rng = np.random.default_rng(0)
+    f, side = rng.uniform(size=(600, 2)), np.arange(600) % 2
+    X = np.c_[f, 6 * side + rng.normal(size=600)]
+    contrast = BranchContrast(X, f, side)
+    assert [row["column"] for row in contrast.table()] == ["column 2"]
+    assert " at " not in contrast.sentences()[0]
+    alone = BranchContrast(X, f[:, 0], np.zeros(600, dtype=int))
+    assert alone.table() == alone.sentences() == []
+    apart = BranchContrast(X, f[:, 0] + 5 * side, side)  # no value in common
+    assert apart.table(every=True) == []
+
+
+def test_bad_input(graph):
+    X, f = forked(60)
+    with pytest.raises(ValueError, match="support must be a number"):
+        reeb_graph(X, f, support=1.5)
+    with pytest.raises(ValueError, match="support must be a number"):
+        graph.at(-0.1)
+    with pytest.raises(ValueError, match="n_jobs must be None, -1 or a positive integer, got 0"):
+        Support(X, f, n_jobs=0)
+    with pytest.raises(ValueError, match="heights has 59 rows"):
+        reeb_graph(X, f[:-1])
+    with pytest.raises(ValueError, match="made without a map"):
+        branch_contrast(graph, X)
+    with pytest.raises(ValueError, match="table contains NaN"):
+        BranchContrast(X, f, f > 1, table=np.where(X > 1e9, X, np.nan))
+
+
+def test_supported_of_plain_branches():
+    X, f = forked(1000)
+    found, refits = Branches(X, f), Support(X, f)
+    everything, pairs, none = supported(found, refits, 0)
+    assert np.array_equal(everything.nodes, found.nodes) and none == []
+    assert np.array_equal(everything.ends, found.ends) and min(pairs["apart"]) < 0.5
