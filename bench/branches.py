@@ -1,6 +1,7 @@
 """Shapes with known Reeb graphs and tables without forks: how often the finder is right.
 
-Run by hand: `python bench/branches.py [draws] [shapes|nulls]`; ten draws take about three minutes each.
+Run by hand: `python bench/branches.py [draws] [shapes|new|nulls]`; ten draws take about a minute each. The finder was
+built with the first shapes in sight; the `new` ones were tried afterwards.
 """
 
 import collections
@@ -141,6 +142,68 @@ def thick(n, rng):
     return np.c_[X, 0.3 * np.cos(a), 0.3 * np.sin(a)], X[:, 0]
 
 
+def crossing(n, rng):
+    # two lines that cross
+    h, side = rng.uniform(0, 3, n), rng.choice([-1, 1], n)
+    return np.c_[h, side * (h - 1.5), 0 * h] + 0.03 * rng.normal(size=(n, 3)), h
+
+
+def lollipop(n, rng):
+    # a ring on a stick
+    a, on_stick = rng.uniform(0, 2 * np.pi, n), rng.uniform(size=n) < 0.25
+    X = np.where(on_stick[:, None], np.c_[rng.uniform(1, 3, n), 0 * a], np.c_[np.cos(a), np.sin(a)])
+    return X + 0.02 * rng.normal(size=(n, 2)), X[:, 0]
+
+
+def eight(n, rng):
+    # two rings that touch
+    a, side = rng.uniform(0, 2 * np.pi, n), rng.choice([-1, 1], n)
+    X = np.c_[np.cos(a) + side, np.sin(a), 0 * a]
+    return X + 0.02 * rng.normal(size=X.shape), X[:, 0]
+
+
+def side_arm(n, rng):
+    # an arm with one row in five that leaves the trunk at 1 of 3 and ends at 2.2
+    h, aside = rng.uniform(0, 3, n), rng.uniform(size=n) < 0.2
+    h[aside] = rng.uniform(1, 2.2, aside.sum())
+    X = np.c_[h, np.where(aside, h - 1, 0), 0 * h, 0 * h]
+    return X + 0.03 * rng.normal(size=X.shape), h
+
+
+def hills(n, rng):
+    # land with two summits
+    u = rng.uniform(-3, 3, (8 * n, 2))
+    z = sum(
+        a * np.exp(-((u - c) ** 2).sum(axis=1) / 0.72) for a, c in ((2, (-1, 0)), (1.6, (1, 0.1)))
+    )
+    rows = np.flatnonzero(z > 0.5)[:n]
+    return np.c_[u, z][rows], z[rows]
+
+
+def thick_y(n, rng):
+    # a trunk and two arms that are balls of dimension 4 across
+    h, side = rng.uniform(0, 3, n), rng.choice([-1, 1], n)
+    ball = rng.normal(size=(n, 4))
+    ball *= (rng.uniform(size=n) ** 0.25 / np.linalg.norm(ball, axis=1))[:, None]
+    return np.c_[h, ball[:, 0] + side * 2 * np.maximum(h - 1, 0), ball[:, 1:]], h
+
+
+def three_sheets(n, rng):
+    X = np.c_[rng.uniform(size=(n, 2)), np.zeros(n)]
+    X[:, 2] = rng.integers(0, 3, n) * 5 * np.sqrt(3 / n)
+    return X, X[:, 0]
+
+
+NEW = {
+    "crossing": (crossing, 1000, (1, 4, 0, 4)),
+    "lollipop": (lollipop, 1000, (1, 3, 1, 1)),
+    "eight": (eight, 1000, (1, 4, 2, 0)),
+    "side arm": (side_arm, 1000, (1, 3, 0, 3)),
+    "two hills": (hills, 1000, (1, 3, 0, 3)),
+    "thick Y": (thick_y, 2000, (1, 3, 0, 3)),
+    "three sheets": (three_sheets, 1500, (3, 3, 0, 6)),
+}
+
 SHAPES = {
     "torus": (torus, 1000, (1, 4, 1, 2)),
     "saddle": (saddle, 1000, (1, 4, 0, 4)),
@@ -235,6 +298,15 @@ def shuffled(d):
     return f
 
 
+def strip(d):
+    # rows of a noisy segment whose feature is one of the directions of the noise
+    def f(n, rng):
+        noise = 0.02 * rng.normal(size=(n, d + 1))
+        return np.c_[rng.uniform(size=n) + noise[:, 0], noise[:, 1:]], noise[:, 1]
+
+    return f
+
+
 NULLS = {
     "blobs": blob,
     "cubes": cube,
@@ -244,6 +316,7 @@ NULLS = {
     "clusters": clusters,
     "one-hot": onehot,
     "shuffled": shuffled,
+    "strips": strip,
 }
 
 
@@ -252,8 +325,8 @@ def counts(X, y):
     return graph.n_pieces, len(graph.branches), graph.n_loops, graph.n_ends
 
 
-def shapes(draws):
-    for name, (make, n, want) in SHAPES.items():
+def shapes(draws, which=SHAPES):
+    for name, (make, n, want) in which.items():
         start = time.process_time()
         found = [counts(*make(n, np.random.default_rng(seed))) for seed in range(draws)]
         seconds = (time.process_time() - start) / draws
@@ -273,4 +346,5 @@ def nulls(draws):
 
 if __name__ == "__main__":
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    {"shapes": shapes, "nulls": nulls}[sys.argv[2] if len(sys.argv) > 2 else "shapes"](draws)
+    what = sys.argv[2] if len(sys.argv) > 2 else "shapes"
+    {"shapes": shapes, "new": lambda n: shapes(n, NEW), "nulls": nulls}[what](draws)

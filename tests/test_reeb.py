@@ -8,6 +8,7 @@ import pytest
 
 import idm_nb
 from idm_nb import IteratedDiffusionMap, reeb_graph
+from idm_nb.branches.level_sets import level_sets
 from idm_nb.datasets import feature_example
 from idm_nb.idm import ReebGraph
 
@@ -69,6 +70,55 @@ def test_order_shift_scale_and_reflection_do_not_matter(seed, noise):
         assert right > 0.98  # all but strays; the two sides are 1.4 apart at the least
 
 
+def arm(rare, n=1000):
+    "A trunk up to a height of 3, and an arm with this share of the rows that leaves it at 1."
+    rng = np.random.default_rng(0)
+    h, aside = rng.uniform(0, 3, n), rng.uniform(size=n) < rare
+    h[aside] = rng.uniform(1, 3, aside.sum())
+    X = np.c_[h, np.where(aside, h - 1, 0), 0 * h]
+    return X + 0.03 * rng.normal(size=X.shape), h
+
+
+@pytest.mark.parametrize("rare", [0.1, 0.3, 0.5])
+def test_arms_join_within_the_heights_of_their_rows(rare):
+    X, h = arm(rare)
+    graph = ReebGraph(X, h)
+    assert counts(graph) == (1, 3, 0, 3)
+    for v, level in enumerate(graph.nodes):
+        at = np.flatnonzero((graph.branches == v).any(axis=1))
+        of_rows = [h[graph.membership == b] for b in at]
+        # where branches have no height in common, the node lies between them
+        low, high = sorted((max(x.min() for x in of_rows), min(x.max() for x in of_rows)))
+        assert low <= level <= high
+    # below, the arm is nearer to the trunk than three standard deviations of the noise
+    fork = graph.nodes[graph.kinds.index("fork")]
+    assert 1 <= fork <= 1.5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_two_features_on_a_torus(seed):
+    # (cos a, cos b) covers the square by four sheets, one for each pair of signs
+    a, b = np.random.default_rng(seed).uniform(0, 2 * np.pi, (2, 3000))
+    X, F = np.c_[np.cos(a), np.sin(a), np.cos(b), np.sin(b)], np.c_[np.cos(a), np.cos(b)]
+    sets, sign = level_sets(X, F), (np.sin(a) > 0) + 2 * (np.sin(b) > 0)
+    inner = [i for i, w in enumerate(sets.windows) if np.abs(F[w]).max() < 0.95]
+    assert len(inner) and all(sets.labels[i].max() == 3 for i in inner)
+    assert max(labels.max() for labels in sets.labels) == 3
+    for v in np.flatnonzero(np.isin(sets.window, inner)):
+        assert np.ptp(sign[sets.rows(v)]) == 0
+
+
+@pytest.mark.parametrize("gap", [4, 6])
+def test_two_sheets_are_two_pieces(gap):
+    rng = np.random.default_rng(0)
+    side = rng.integers(0, 2, 1000)
+    X = np.c_[rng.uniform(size=(1000, 2)), side * gap * np.sqrt(2 / 1000)]
+    graph = ReebGraph(X, X[:, 0])
+    assert counts(graph) == (2, 2, 0, 4) and np.array_equal(
+        graph.membership == graph.membership[side == 1][0], side == 1
+    )
+
+
 def test_torus_new_points_and_files(torus, tmp_path):
     X, model, graph = torus
     assert (graph.n_pieces, graph.n_loops, graph.n_ends) == (1, 1, 2)
@@ -92,7 +142,8 @@ def test_torus_new_points_and_files(torus, tmp_path):
 
 def test_evidence_that_is_asked_for(torus):
     assert counts(reeb_graph(torus[1], odds=200)) == counts(torus[2])  # ten times the default
-    assert counts(reeb_graph(torus[1], odds=1e300)) == (1, 1, 0, 2)  # more than 1000 rows can bring
+    # two events are paid, and a row of the smaller of two sets brings one bit at most
+    assert counts(reeb_graph(torus[1], odds=2.0**500)) == (1, 1, 0, 2)
     rng = np.random.default_rng(0)
     angle, noise = rng.uniform(0, 2 * np.pi, 1000), rng.normal(size=(1000, 2))
     fork = np.c_[np.cos(angle), 0.02 * np.sin(angle)] + 0.1 * noise
@@ -111,7 +162,7 @@ def test_graph_without_a_map_assigns_rows_of_known_height():
 def test_pictures(torus):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
-    assert len(torus[2].plot().lines) >= len(torus[2].branches)
+    assert len(torus[2].plot().lines) == len(torus[2].branches) + 1  # and one for the nodes
     matplotlib.pyplot.close("all")
 
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import idm_nb
 from idm_nb import IteratedDiffusionMap, reeb_graph
-from idm_nb.branches import BranchContrast, Branches, Support, branch_contrast, supported
+from idm_nb.branches import BranchContrast, Support, branch_contrast, supported
 from idm_nb.branches.support import GluedGraph, separation
 from idm_nb.idm import ReebGraph
 
@@ -98,16 +98,16 @@ def test_level_by_argument_files_and_jobs(graph, tmp_path):
 
 
 def test_a_map_has_support_and_contrast():
-    X, f = forked(1100, gap=0)
+    X, f = forked(700, gap=0)
     frame = pytest.importorskip("pandas").DataFrame(X, columns=["across", "height"])
-    model = IteratedDiffusionMap(1, regressor="ridge", random_state=0).fit(frame[:1000], f[:1000])
+    model = IteratedDiffusionMap(1, regressor="ridge", random_state=0).fit(frame[:600], f[:600])
     graph = reeb_graph(model, support=0.5)
     assert len(graph.branches) == 3 and graph.candidates == []
-    assert np.array_equal(graph.assign(frame[1000:]), model.assign(frame[1000:]))
+    assert np.array_equal(graph.assign(frame[600:]), model.assign(frame[600:]))
     for source in (model, graph):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            contrast = branch_contrast(source, frame[:1000], name="yield")
+            contrast = branch_contrast(source, frame[:600], name="yield")
         assert [row["column"] for row in contrast.table()] == ["across"]
         (sentence,) = contrast.sentences()
         assert sentence.startswith("branch 2 against 1 at yield 1") and "chance" in sentence
@@ -202,9 +202,9 @@ def test_bad_input(graph):
         BranchContrast(X, f, f > 1, table=np.where(X > 1e9, X, np.nan))
 
 
-def test_supported_of_plain_branches():
-    X, f = forked(1000)
-    found, refits = Branches(X, f), Support(X, f)
+def test_supported_of_plain_branches(graph):
+    graph.support()
+    found, refits = graph.found, graph._cache_refits
     everything, pairs, none = supported(found, refits, 0)
     assert np.array_equal(everything.nodes, found.nodes) and none == []
     assert np.array_equal(everything.ends, found.ends) and min(pairs["apart"]) < 0.5

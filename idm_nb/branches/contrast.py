@@ -64,6 +64,9 @@ def differences(table, strata, second, groups):
     labels = [len(np.unique(groups[side])) for side in (~second, second)]
     size = min(weight.sum(), labels[0] * labels[1] / sum(labels))
     difference = share @ table
+    largest = abs(table).max(axis=0)
+    largest = largest.toarray().ravel() if sp.issparse(largest) else largest
+    difference[np.abs(difference) < 1e-12 * largest] = 0  # constant columns have rounding errors
     root = np.sqrt(variance + difference**2 / (4 * size))
     effect = np.divide(difference, root, out=np.zeros(len(root)), where=root > 0)
     return difference, effect, size
@@ -330,13 +333,14 @@ def compared(X, table, features, groups, rows, seed):
     return chance, difference, effect, tells
 
 # %% ../../nbs/08_branches/28c_contrast.ipynb #956563fe
-def branch_contrast(model, X, **options):
+def branch_contrast(model, X, features=None, **options):
     """What sets the branches of a fitted map, or of a `ReebGraph`, apart.
 
     Parameters
     ----------
     model : fitted IteratedDiffusionMap, or ReebGraph
     X : (N, m) array, rows with the columns of the map; training rows have their held-out feature
+    features : (N,) array, default None, of the rows; for a graph that was made without a map
     options : `table`, `columns`, `groups`, `name`, `random_state` of `BranchContrast`
 
     Returns
@@ -352,8 +356,10 @@ def branch_contrast(model, X, **options):
     >>> [row["column"] for row in branch_contrast(model, X, columns="xyz").table()]
     ['y']
     """
-    placed, graph = model.place(X), getattr(model, "branches_", model)
+    placed = model.place(X) if features is None else model.place(X, features)
+    graph = getattr(model, "branches_", model)
     table, names = options.get("table"), getattr(model, "feature_names_in_", None)
+    names = getattr(X, "columns", names)
     ends = graph.ends if hasattr(graph, "ends") else graph.branches
     found = dict(columns=names if table is None else None, pieces=graph.pieces)
     found["ranges"] = graph.nodes[ends] if len(graph.nodes) else None

@@ -9,24 +9,24 @@ __all__ = ['Branches']
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial.distance import pdist, squareform
 
-from .level_sets import ODDS, STEPS, WINDOW, level_sets, rows_beside
-from .walk import few, lengths_of
+from .level_sets import ODDS, STEPS, WINDOW, level_sets
+from .walk import distances, few, lengths_of, rows_beside
 from ..core.files import Storage
 from ..diffusion.neighbors import Search
 
 # %% ../../nbs/08_branches/28_graph.ipynb #295fa8e9
-JOINED, APART = 2.0, 4.0  # ratios of volumes: joined up to the first
+JOINED, APART = (
+    2.0,
+    4.0,
+)  # ratios of volumes: surely joined up to the first, surely apart beyond the second
 
 
-def follow(sets, v, side, alone=False):
-    "Rows of set `v` and of the next windows' on one side; `alone`: until something else joins."
+def follow(sets, v, side):
+    "Rows of set `v` and of the next windows' on one side."
     reached, front = {v}, [v]
     for _ in range(STEPS):
         front = {u for w in front for u in sets.beside(w, side).tolist()} - reached
-        if alone:
-            front = {u for u in front if len(sets.beside(u, 1 - side)) == 1}
         reached |= front
     return np.unique(np.concatenate([sets.rows(u) for u in reached]))
 
@@ -38,7 +38,7 @@ def joined_rows(points, groups, ratio):
     ----------
     points : (n, m) array; groups : list of int arrays, rows of each group; ratio : float, of volumes
     """
-    distance, reach = squareform(pdist(points)), np.zeros(len(points))
+    distance, reach = distances(points), np.zeros(len(points))
     length, inverse = lengths_of(distance)
     for rows in groups:
         if len(rows):
@@ -79,6 +79,24 @@ def grown(joined, order, seeds):
     return met, part
 
 # %% ../../nbs/08_branches/28_graph.ipynb #de615a2d
+def groups_at(heights, sets, arms, side, trunk):
+    "Rows `(n,)` at a fork, the places in them of those of each arm and of the trunk, and the middles."
+    up = heights if side else -heights
+    of_arms = [follow(sets, a, side) for a in arms]
+    middle = np.median(up[np.unique(np.concatenate(of_arms))])
+    of_trunk = follow(sets, trunk, 1 - side) if trunk is not None else np.empty(0, dtype=int)
+    groups = [rows[up[rows] <= middle] for rows in (*of_arms, of_trunk)]
+    here = np.unique(np.concatenate(groups))
+    groups = [np.searchsorted(here, rows) for rows in groups]
+    groups[-1] = np.setdiff1d(groups[-1], np.concatenate(groups[:-1]))
+    seeds = np.zeros((len(here), len(arms)), dtype=bool)
+    for j, rows in enumerate(groups[:-1]):
+        if len(rows):
+            seeds[rows[up[here[rows]] >= np.median(up[here[rows]])], j] = True
+    seeds[seeds.sum(axis=1) > 1] = False
+    return here, groups, seeds
+
+
 def meeting(points, heights, sets, arms, side, trunk=None):
     """How arms meet, from their middle to where they begin.
 
@@ -92,28 +110,14 @@ def meeting(points, heights, sets, arms, side, trunk=None):
     all that hang together with it if it `ends` before; level None if it does not meet another;
     `part` is the same for arms that hang together
     """
-    up = heights if side else -heights
-    of_arms = [follow(sets, a, side, alone=True) for a in arms]
-    middle = np.median(up[np.unique(np.concatenate(of_arms))])
-    of_trunk = follow(sets, trunk, 1 - side) if trunk is not None else np.empty(0, dtype=int)
-    groups = [rows[up[rows] <= middle] for rows in (*of_arms, of_trunk)]
-    here = np.unique(np.concatenate(groups))
-    groups = [np.searchsorted(here, rows) for rows in groups]
-    groups[-1] = np.setdiff1d(groups[-1], np.concatenate(groups[:-1]))
-    seeds = np.zeros((len(here), len(arms)), dtype=bool)
-    for j, rows in enumerate(groups[:-1]):
-        if len(rows):
-            seeds[rows[up[here[rows]] >= np.median(up[here[rows]])], j] = True
-    seeds[seeds.sum(axis=1) > 1] = False
-    order = np.argsort(-up[here], kind="stable")
-    for ratio in (JOINED,) if trunk is None else (JOINED, APART):
-        met, part = grown(joined_rows(points[here], groups, ratio), order, seeds)
-        home = [np.bincount(part[rows]).argmax() if len(rows) else -1 for rows in groups[:-1]]
-        ends = [m is None and home.count(h) == 1 for m, h in zip(met, home)]
-        if all(ends):  # the one with most of the trunk goes on
-            ends[np.argmax([(part[groups[-1]] == h).sum() for h in home])] = False
-        if not any(ends):
-            break
+    here, groups, seeds = groups_at(heights, sets, arms, side, trunk)
+    order = np.argsort(-heights[here] if side else heights[here], kind="stable")
+    joined = joined_rows(points[here], groups, JOINED if trunk is None else APART)
+    met, part = grown(joined, order, seeds)
+    home = [np.bincount(part[rows]).argmax() if len(rows) else -1 for rows in groups[:-1]]
+    ends = [m is None and home.count(h) == 1 for m, h in zip(met, home)]
+    if all(ends):  # the one with most of the trunk goes on
+        ends[np.argmax([(part[groups[-1]] == h).sum() for h in home])] = False
     rows = [
         np.flatnonzero(part == h) if e else m[1] if m else np.empty(0, dtype=int)
         for m, h, e in zip(met, home, ends)
@@ -125,12 +129,11 @@ def meeting(points, heights, sets, arms, side, trunk=None):
 def strangers_of(points, heights, sets, v):
     "Rows of set `v` that lead to sets on one side, and are joined to nothing on the other side."
     rows = sets.rows(v)
-    if len(rows) <= 2 * few(len(rows)):
-        return rows[:0]
-    part = connected_components(joined_rows(points[rows], [np.arange(len(rows))], APART))[1]
     shared = [[np.isin(rows, sets.rows(u)) for u in sets.beside(v, side)] for side in (0, 1)]
-    if not part.any() or not all(shared):
+    if len(rows) <= 2 * few(len(rows)) or not all(shared):
         return rows[:0]
+    joined = sp.csr_matrix(joined_rows(points[rows], [np.arange(len(rows))], APART))
+    part = connected_components(joined, directed=False)[1]
     parts = [{int(np.bincount(part[there]).argmax()) for there in side} for side in shared]
     for here, beyond, near in zip(parts, parts[::-1], shared):
         large = {
@@ -140,7 +143,8 @@ def strangers_of(points, heights, sets, v):
             strange = np.isin(part, list(large))
             strange |= np.any(near, axis=0) & ~np.isin(part, list(beyond))
             # side by side they would be two sets, and that is for the evidence to say
-            if rows_beside(heights[rows, None], strange.astype(int)) <= few(len(rows)):
+            alone = strange.all() or rows_beside(heights[rows, None], strange.astype(int))
+            if alone <= few(len(rows)):
                 return rows[strange]
     return rows[:0]
 
@@ -154,45 +158,33 @@ def part_strangers(points, heights, sets):
             cut |= sets.take_out(v, strangers_of(points, heights, sets, v))
 
 
-def settle(points, heights, sets):
-    """Decide which arms join and which end, and where.
+def forks_of(points, heights, sets):
+    "Forks as (trunk, side, arms, meetings), see `meeting`; arms that end are cut from their trunks."
+    forks = []
+    for side in (1, 0):
+        degree = np.bincount(sets.links[:, 1 - side], minlength=len(sets.window))
+        for v in np.flatnonzero(degree > 1):
+            arms = sets.beside(v, side)
+            met = meeting(points, heights, sets, arms, side, v)
+            if any(sets.take_out(v, rows) for rows, _, ends, _ in met if ends):
+                return forks_of(points, heights, sets)
+            forks.append((v, side, arms, met))
+    return forks
 
-    Returns
-    -------
-    forks : list of (trunk, side, arms, meetings), see `meeting`
-    folds : list of (side, arms, meetings) of sets that begin or end in one window and meet there
-    """
-    part_strangers(points, heights, sets)
-    forks, todo = {}, True
-    while todo:
-        todo, forks = False, []
-        for side in (1, 0):
-            degree = np.bincount(sets.links[:, 1 - side], minlength=len(sets.window))
-            for v in np.flatnonzero(degree > 1):
-                arms = sets.beside(v, side)
-                met = meeting(points, heights, sets, arms, side, v)
-                forks.append((v, side, arms, met))
-                todo = any(sets.take_out(v, rows) for rows, _, ends, _ in met if ends)
-                if todo:
-                    break
-            if todo:
-                break
+
+def folds_of(points, heights, sets):
+    "Folds as (side, arms, meetings): sets that begin or end in one window and meet there."
     folds = []
     for side in (1, 0):
         free = np.setdiff1d(np.arange(len(sets.window)), sets.links[:, side])
         for i in np.unique(sets.window[free]):
             arms = free[sets.window[free] == i]
-            if len(arms) > 1:
-                met = meeting(points, heights, sets, arms, side)
-                for part in {m[3] for m in met}:
-                    there = [
-                        j
-                        for j, (_, level, _, h) in enumerate(met)
-                        if level is not None and h == part
-                    ]
-                    if len(there) > 1:
-                        folds.append((side, arms[there], [met[j] for j in there]))
-    return forks, folds
+            met = meeting(points, heights, sets, arms, side) if len(arms) > 1 else []
+            for part in {home for _, _, _, home in met}:
+                there = [j for j, m in enumerate(met) if m[1] is not None and m[3] == part]
+                if len(there) > 1:
+                    folds.append((side, arms[there], [met[j] for j in there]))
+    return folds
 
 # %% ../../nbs/08_branches/28_graph.ipynb #5daa01c2
 def arcs_of(sets):
@@ -280,31 +272,6 @@ class ArcGraph:
         self.mass[heir] += self.mass.pop(a)
         del self.arcs[a]
 
-    def straighten(self):
-        "Join the two arcs at a node with one below and one above; True if there was one."
-        for below, above in self.at().values():
-            if len(below) == len(above) == 1 and below[0] != above[0]:
-                self.arcs[below[0]] = self.arcs[below[0]][0], self.arcs[above[0]][1]
-                self.absorb(above[0], below[0])
-                return True
-        return False
-
-    def contract(self, a):
-        "Give arc `a` to the largest of its neighbours; a leaf goes, of other arcs the ends become one."
-        at, (lower, upper) = self.at(), self.arcs[a]
-        touching = {b for v in (lower, upper) for side in at[v] for b in side} - {a}
-        if not touching:  # a piece without rows
-            del self.arcs[a], self.mass[a]
-            return
-        free = [sum(map(len, at[v])) == 1 for v in (lower, upper)]
-        leaf = self.is_leaf(a, at)
-        self.absorb(a, max(touching, key=self.mass.get))
-        if not leaf and lower != upper:
-            low, high = self.heights[lower], self.heights[upper]
-            self.heights[lower] = low if free[0] else high if free[1] else (low + high) / 2
-            one = lambda v: lower if v == upper else v
-            self.arcs = {b: tuple(map(one, ends)) for b, ends in self.arcs.items()}
-
     def is_leaf(self, a, at):
         "Has arc `a` a free end, and other arcs beside it on the same side of its other end?"
         (below, above), (under, over) = at[self.arcs[a][0]], at[self.arcs[a][1]]
@@ -312,37 +279,89 @@ class ArcGraph:
             not over and len(under) == 1 and len(above) > 1
         )
 
-    def simplify(self, limit):
-        "Contract arcs with fewer rows than `limit`, but no leaves and no whole pieces; returns the graph."
-        while True:
-            if self.straighten():
-                continue
-            at, small = self.at(), []
-            for a, ends in self.arcs.items():
-                piece = all(sum(map(len, at[v])) == 1 for v in ends)
-                least = 1 if piece or self.is_leaf(a, at) else limit
-                if self.mass[a] < least or ends[0] == ends[1]:
-                    small.append((self.mass[a], a))
-            if not small:
-                return self
-            self.contract(min(small)[1])
+# %% ../../nbs/08_branches/28_graph.ipynb #20f8fa82
+def straightened(graph):
+    "Join the two arcs at a node with one below and one above; True if there was one."
+    for below, above in graph.at().values():
+        if len(below) == len(above) == 1 and below[0] != above[0]:
+            graph.arcs[below[0]] = graph.arcs[below[0]][0], graph.arcs[above[0]][1]
+            graph.absorb(above[0], below[0])
+            return True
+    return False
+
+
+def contract(graph, a):
+    "Give arc `a` to the largest of its neighbours; a leaf goes, of other arcs the ends become one."
+    at, (lower, upper) = graph.at(), graph.arcs[a]
+    touching = {b for v in (lower, upper) for side in at[v] for b in side} - {a}
+    if not touching:  # a piece without rows
+        del graph.arcs[a], graph.mass[a]
+        return
+    free = [sum(map(len, at[v])) == 1 for v in (lower, upper)]
+    leaf = graph.is_leaf(a, at)
+    graph.absorb(a, max(touching, key=graph.mass.get))
+    if not leaf and lower != upper:
+        low, high = graph.heights[lower], graph.heights[upper]
+        graph.heights[lower] = low if free[0] else high if free[1] else (low + high) / 2
+        one = lambda v: lower if v == upper else v
+        graph.arcs = {b: tuple(map(one, ends)) for b, ends in graph.arcs.items()}
+
+
+def simplified(graph, limit):
+    "Contract arcs with fewer rows than `limit`, but no leaves and no whole pieces; returns the graph."
+    while True:
+        if straightened(graph):
+            continue
+        at, small = graph.at(), []
+        for a, ends in graph.arcs.items():
+            piece = all(sum(map(len, at[v])) == 1 for v in ends)
+            least = 1 if piece or graph.is_leaf(a, at) else limit
+            if graph.mass[a] < least or ends[0] == ends[1]:
+                small.append((graph.mass[a], a))
+        if not small:
+            return graph
+        contract(graph, min(small)[1])
 
 # %% ../../nbs/08_branches/28_graph.ipynb #67931a1b
-def numbered(graph, n_arcs):
+def numbered(graph, rows, heights):
     """Nodes and branches of an `ArcGraph`, lowest first.
+
+    Parameters
+    ----------
+    graph : ArcGraph; rows : (N,) int array, the first arc of each row; heights : (N,) array
 
     Returns
     -------
-    nodes : (v,) array, heights; ends : (b, 2) int array; branch : (n_arcs,) int array, of each arc
+    nodes : (v,) array, heights; ends : (b, 2) int array; membership : (N,) int array, branch of each row
     """
-    low = lambda a: tuple(graph.heights[v] for v in graph.arcs[a])
-    names = sorted(graph.arcs, key=lambda a: (*low(a), a))
-    used = sorted({v for ends in graph.arcs.values() for v in ends}, key=graph.heights.get)
+    arc = graph.became[rows]
+    span = {a: (heights[arc == a].min(), heights[arc == a].max()) for a in graph.arcs}
+    level = {}
+    for v, sides in graph.at().items():
+        lows, highs = zip(*(span[a] for side in sides for a in side))
+        level[v] = float(np.clip(graph.heights[v], *sorted((max(lows), min(highs)))))
+    names = sorted(graph.arcs, key=lambda a: (*(level[v] for v in graph.arcs[a]), a))
+    used = sorted(level, key=level.get)
     place = {v: i for i, v in enumerate(used)}
-    number = np.full(n_arcs, -1)
+    number = np.full(len(graph.became), -1)
     number[names] = np.arange(len(names))
     ends = np.array([[place[v] for v in graph.arcs[a]] for a in names])
-    return np.array([graph.heights[v] for v in used]), ends, number[graph.became]
+    return np.array([level[v] for v in used]), ends, number[arc]
+
+
+def read_graph(points, features, sets):
+    "Nodes, ends and membership of `Branches` from `WindowSets`; no nodes for several features."
+    if features.shape[1] > 1:
+        rows = rows_of_arcs(sets, arcs_of(sets)[0], features)
+        return np.empty(0), np.empty((0, 2), dtype=int), np.unique(rows, return_inverse=True)[1]
+    heights = features[:, 0]
+    part_strangers(points, heights, sets)
+    forks = forks_of(points, heights, sets)
+    folds = folds_of(points, heights, sets)
+    arc, links = arcs_of(sets)
+    rows = rows_of_arcs(sets, arc, features, forks)
+    graph = ArcGraph(arc, links, rows, heights, forks, folds)
+    return numbered(simplified(graph, SHORT * sets.size), rows, heights)
 
 # %% ../../nbs/08_branches/28_graph.ipynb #0c0d627c
 class Branches(Storage):
@@ -377,7 +396,7 @@ class Branches(Storage):
         options = dict(odds=odds, window=window, n_neighbors=n_neighbors)
         sets = level_sets(points, self.features, **options)
         self.search, self.size = Search(points), sets.size
-        self._read(points, sets)
+        self.nodes, self.ends, self.membership = read_graph(points, self.features, sets)
         self.masses = np.bincount(self.membership, minlength=self.n_branches)
 
     n_branches = property(lambda self: int(self.membership.max()) + 1)
@@ -391,21 +410,6 @@ class Branches(Storage):
         joined = np.zeros((len(self.nodes),) * 2)
         joined[tuple(self.ends.T)] = 1
         return connected_components(joined, directed=False)[1][self.ends[:, 0]]
-
-    def _read(self, points, sets):
-        self.nodes, self.ends = np.empty(0), np.empty((0, 2), dtype=int)
-        if self.features.shape[1] > 1:
-            arc, _ = arcs_of(sets)
-            rows = rows_of_arcs(sets, arc, self.features)
-            self.membership = np.unique(rows, return_inverse=True)[1].ravel()
-            return
-        forks, folds = settle(points, self.heights, sets)
-        arc, links = arcs_of(sets)
-        rows = rows_of_arcs(sets, arc, self.features, forks)
-        graph = ArcGraph(arc, links, rows, self.heights, forks, folds)
-        graph.simplify(SHORT * sets.size)
-        self.nodes, self.ends, branch = numbered(graph, arc.max() + 1)
-        self.membership = branch[rows]
 
     def assign_proba(self, points, features):
         "Probability `(q, n_branches)` of each branch for new points and their (estimated) features."
@@ -441,21 +445,26 @@ class Branches(Storage):
         -------
         float between 0 and 1; 0 if there is one branch
         """
-        if self.n_branches == 1:
-            return 0.0
-        n = len(coordinates)
-        rows = np.unique(np.linspace(0, n - 1, MOST_LOOKS).astype(int))
-        near = Search(coordinates).nearest(coordinates[rows], min(n_neighbors + 1, n))[0]
-        other = self.membership[near]
-        merges = other != self.membership[rows, None]
-        if len(self.ends):
-            lowest, highest = self.nodes[self.ends[other]].transpose(2, 0, 1)
-            height = self.heights[rows, None]
-            merges &= (lowest < height) & (height < highest)
-        return float(merges.sum() / (near != rows[:, None]).sum())
+        return merged_share(self, coordinates, n_neighbors)
 
 # %% ../../nbs/08_branches/28_graph.ipynb #0294adad
 MOST_LOOKS = 1000  # rows that are asked for their neighbours: an error of the share of .016 at most
+
+
+def merged_share(branches, coordinates, n_neighbors):
+    "See `Branches.merged`."
+    if branches.n_branches == 1:
+        return 0.0
+    n = len(coordinates)
+    rows = np.unique(np.linspace(0, n - 1, MOST_LOOKS).astype(int))
+    near = Search(coordinates).nearest(coordinates[rows], min(n_neighbors + 1, n))[0]
+    other = branches.membership[near]
+    merges = other != branches.membership[rows, None]
+    if len(branches.ends):
+        lowest, highest = branches.nodes[branches.ends[other]].transpose(2, 0, 1)
+        height = branches.heights[rows, None]
+        merges &= (lowest < height) & (height < highest)
+    return float(merges.sum() / (near != rows[:, None]).sum())
 
 # %% ../../nbs/08_branches/28_graph.ipynb #5733b57e
 PARTING = 0.3  # of the feature, so far branches part beyond a fork's window: lengths grow by 4.4 %

@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from .walk import bridges_of, cuts_of, within
+from .walk import bridges_of, distances, evidence_of, one_hot, rows_beside, splits_of
 from ..core.checks import check_number
 from ..core.files import Storage
-from ..diffusion.neighbors import Search, nearest
+from ..diffusion.neighbors import Search
 
 # %% ../../nbs/08_branches/27_level_sets.ipynb #13b75c2b
 WINDOW = 1.5  # points of a window: so many times N^(2/3)
@@ -57,22 +57,15 @@ def windows_of(features, size):
     return windows, list(zip(shared.row[near].tolist(), shared.col[near].tolist()))
 
 # %% ../../nbs/08_branches/27_level_sets.ipynb #088f4b4a
-def rows_beside(features, labels):
-    "Fewest rows of a set that lie in the range of another, and the other way round."
-    sets = [features[labels == c] for c in range(labels.max() + 1)]
-    beside = lambda a, b: min(within(a, b), within(b, a))
-    return min(max((beside(a, b) for b in sets if b is not a), default=0) for a in sets)
-
-
-def cuts_by_both(points, features, n_neighbors="auto"):
-    "All cuts of a window as (evidence, labels `(n,)`), by walks and at bridges."
-    cuts = bridges_of(points, features)
-    for evidence, labels in cuts_of(points, n_neighbors).values():
+def cuts_by_both(distance, features, n_neighbors="auto"):
+    "All cuts of a window as (evidence, labels `(n,)`), at bridges and by the walk."
+    cuts = bridges_of(distance, features)
+    for count, (share, labels) in splits_of(distance, n_neighbors).items():
         lost, kept = np.flatnonzero(labels < 0), np.flatnonzero(labels >= 0)
         if len(lost):  # rows of small pieces go with the nearest labelled row
-            labels[lost] = labels[kept[nearest(points[kept], points[lost], 1)[0][:, 0]]]
+            labels[lost] = labels[kept[distance[np.ix_(lost, kept)].argmin(axis=1)]]
         most = np.log(2) * rows_beside(features, labels)
-        cuts.append((float(min(evidence, most)), labels))
+        cuts.append((float(min(evidence_of(share, count, len(labels)), most)), labels))
     return cuts
 
 
@@ -88,13 +81,14 @@ def partitions_of(points, features, n_neighbors="auto"):
     list of (evidence, labels `(n,)`); the first is one set, with evidence 0, and the last may be the
     best cut with each of its sets cut once more
     """
+    distance = distances(points)
     found = [(0.0, np.zeros(len(points), dtype=int))]
-    found += cuts_by_both(points, features, n_neighbors)
+    found += cuts_by_both(distance, features, n_neighbors)
     first, labels = max(found, key=lambda cut: cut[0])
     total, finer = first, labels.copy()
     for c in range(labels.max() + 1) if first > 0 else ():
         rows = np.flatnonzero(labels == c)
-        cuts = cuts_by_both(points[rows], features[rows], n_neighbors)
+        cuts = cuts_by_both(distance[np.ix_(rows, rows)], features[rows], n_neighbors)
         more, parts = max(cuts, key=lambda cut: cut[0], default=(0, None))
         if more > 0:
             total += more
@@ -102,11 +96,6 @@ def partitions_of(points, features, n_neighbors="auto"):
     return [*found, (total, finer)] if total > first else found
 
 # %% ../../nbs/08_branches/27_level_sets.ipynb #bffebfb5
-def one_hot(labels):
-    "Columns of zeros and ones `(n, K)`, one for each label."
-    return np.eye(labels.max() + 1)[labels]
-
-
 def linked(rows, sets, other_rows, other_sets):
     "Which sets `(n, s)` of two windows are linked, and how many rows they share: two `(s, t)` arrays."
     _, a, b = np.intersect1d(rows, other_rows, assume_unique=True, return_indices=True)
@@ -234,7 +223,7 @@ def level_sets(points, features, *, odds=ODDS, window=WINDOW, n_neighbors="auto"
     odds : float, default 20, that a cut must bring over the windows in which it persists
     window : float, default 1.5, points of a window in units of `N^(2/3)`
     n_neighbors : int or "auto", default "auto", neighbours of a point in the walk,
-        `2 log n / log(9/4)` and half as many
+        `2 log n / log(9/4)`
 
     Returns
     -------

@@ -11,12 +11,10 @@ from functools import cache
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
-from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist, squareform
 from scipy.special import betainc
 
-from ..core.work import sums_by
-from ..diffusion.neighbors import nearest
 from ..diffusion.numerics import leading_eigenpairs
 from ..diffusion.operator import DiffusionOperator
 
@@ -35,19 +33,24 @@ def gap_chance(k):
     return 2.0 ** (1 - k) * betainc(k, k, 1 / 3)
 
 
-def walk_on(points, n_neighbors="auto"):
-    "`DiffusionOperator` of the walk on points `(n, m)`, and the number of neighbours."
-    n = len(points)
-    k = walk_neighbors(n, n_neighbors)
-    index, distance = nearest(points, points, min(k + 1, n))
-    index, distance = index[:, 1:], distance[:, 1:]
-    length = np.maximum(
-        distance[:, min(TUNING, index.shape[1]) - 1], 1e-12 * distance.max() + 1e-300
-    )
-    rows, columns = np.repeat(np.arange(n), index.shape[1]), index.ravel()
-    weights = np.exp(-(distance.ravel() ** 2) / (2 * length[rows] * length[columns]))
-    kernel = sp.csr_matrix((weights, (rows, columns)), (n, n))
-    return DiffusionOperator(kernel.maximum(kernel.T).tocsr(), 1.0), k
+def distances(points):
+    "Distances `(n, n)` between points `(n, m)`."
+    return squareform(pdist(points))
+
+
+def walk_on(distance, k):
+    "`DiffusionOperator` of the walk to `k` neighbours on points with these distances `(n, n)`."
+    n, k = len(distance), min(k, len(distance) - 1)
+    index = np.argpartition(distance, k, axis=1)[:, : k + 1]
+    near, t = np.take_along_axis(distance, index, axis=1), min(TUNING, k)
+    length = np.partition(near, t, axis=1)[:, t]
+    length = np.maximum(length, 1e-12 * near.max() + 1e-300)  # points may coincide
+    joined = np.zeros((n, n), dtype=bool)
+    np.put_along_axis(joined, index, True, axis=1)
+    np.fill_diagonal(joined, False)
+    rows, columns = np.nonzero(joined | joined.T)
+    weights = np.exp(-(distance[rows, columns] ** 2) / (2 * length[rows] * length[columns]))
+    return DiffusionOperator(sp.csr_matrix((weights, (rows, columns)), (n, n)), 1.0)
 
 # %% ../../nbs/08_branches/26_walk.ipynb #d8748617
 CLEAR = 0.5  # of the share of a connected curve: the largest share that counts as steps
@@ -65,20 +68,26 @@ def far_sets(places, weights, n_steps=8):
         corners.append(int(np.argmax(np.sum(rest**2, axis=1))))
         direction = rest[corners[-1]] / max(np.linalg.norm(rest[corners[-1]]), 1e-300)
         rest = rest - np.outer(rest @ direction, direction)
-    centers = places[corners]
-    for _ in range(n_steps):
-        labels = np.argmin(((places[:, None] - centers) ** 2).sum(axis=2), axis=1)
-        mass = np.bincount(labels, weights, len(centers))
-        if (mass == 0).any():
+    centers, before = places[corners], None
+    for _ in range(n_steps + 1):
+        labels = np.argmin(np.sum(centers**2, axis=1) - 2 * places @ centers.T, axis=1)
+        shares = (labels[:, None] == np.arange(len(corners))) * weights[:, None]
+        mass = shares.sum(axis=0)
+        if not mass.all() or np.array_equal(labels, before):
             break
-        centers = sums_by(labels, weights[:, None] * places, len(centers)) / mass[:, None]
-    return np.argmin(((places[:, None] - centers) ** 2).sum(axis=2), axis=1)
+        centers, before = shares.T @ places / mass[:, None], labels
+    return labels
 
 # %% ../../nbs/08_branches/26_walk.ipynb #eaef7143
+def one_hot(labels):
+    "Columns of zeros and ones `(n, K)`, one for each label."
+    return (labels[:, None] == np.arange(labels.max() + 1)).astype(float)
+
+
 def share_within(places, weights, labels):
     "Largest share of the variance of combinations of `places` that is left within sets, @eq-within."
-    mass = np.bincount(labels, weights)
-    means = sums_by(labels, weights[:, None] * places) / np.maximum(mass, 1e-300)[:, None]
+    sets = one_hot(labels) * weights[:, None]
+    means = sets.T @ places / np.maximum(sets.sum(axis=0), 1e-300)[:, None]
     spread, rest = places - weights @ places, places - means[labels]
     within, total = ((part * weights[:, None]).T @ part for part in (rest, spread))
     return float(eigh(within, total, eigvals_only=True)[-1])
@@ -97,18 +106,22 @@ def connected_share(count, n=960):
 MOST_SETS = 8  # that are sought at once
 
 
-def splits_of(points, n_neighbors="auto"):
-    """Ways to cut the points of a window into sets.
+def splits_of(distance, n_neighbors="auto"):
+    """Ways to cut the points of a window into sets by the walk.
+
+    Parameters
+    ----------
+    distance : (n, n) array; n_neighbors : int or "auto"
 
     Returns
     -------
     dict from the number of sets to (share within, labels `(n,)`); a set has more points than a
     point has neighbours, and -1 marks points in pieces smaller than that
     """
-    n = len(points)
-    if n < 4 * walk_neighbors(n, n_neighbors):
+    n, k = len(distance), walk_neighbors(len(distance), n_neighbors)
+    if n < 4 * k:
         return {}
-    operator, k = walk_on(points, n_neighbors)
+    operator = walk_on(distance, k)
     piece = connected_components(operator.symmetric, directed=False)[1]
     kept = np.bincount(piece)[piece] > k
     most = min(MOST_SETS, int(kept.sum()) // k)
@@ -129,35 +142,13 @@ def splits_of(points, n_neighbors="auto"):
     return found
 
 # %% ../../nbs/08_branches/26_walk.ipynb #4f99e52b
-def evidence_of(share, count, n, k):
-    "Evidence of a cut in `count` sets with this share within, `n` points, `k` neighbours, @eq-evidence."
-    limit = CLEAR * connected_share(count)
-    return min(np.log(limit / share) * np.sqrt(n / count), -(count - 1) * np.log(n * gap_chance(k)))
-
-
-def cuts_of(points, n_neighbors="auto"):
-    """Evidence for cuts of the points of a window.
-
-    Parameters
-    ----------
-    points : (n, m) array; n_neighbors : int or "auto"
-
-    Returns
-    -------
-    dict from the number of sets to (evidence, labels `(n,)`), see `splits_of`
-    """
-    n = len(points)
-    given, many, found = n_neighbors != "auto", walk_neighbors(n), {}
-    for k in (n_neighbors,) if given else (many, (many + 1) // 2):
-        for count, (share, labels) in splits_of(points, k).items():
-            unseen = given or k == many or np.bincount(labels[labels >= 0]).min() <= many
-            evidence = evidence_of(share, count, n, many if given else k)
-            if unseen and (count not in found or evidence > found[count][0]):
-                found[count] = evidence, labels
-    return found
+def evidence_of(share, count, n):
+    "Evidence of a cut of `n` points in `count` sets with this share within, @eq-evidence."
+    limit, chance = CLEAR * connected_share(count), n * gap_chance(walk_neighbors(n))
+    return min(np.log(limit / share) * np.sqrt(n / count), -(count - 1) * np.log(chance))
 
 # %% ../../nbs/08_branches/26_walk.ipynb #19327fd1
-CHANCE = 4.5  # evidence that a curve's gap of least chance in 30 brings, divided by the dimension
+CHANCE = 3.0  # evidence that pays for the search of the longest bridge
 
 
 def few(n):
@@ -178,67 +169,90 @@ def lengths_of(distance):
     inverse : (n,) array, the mean of log(length / nearer distances): one over the dimension on average
     """
     if len(distance) < 3:
-        return np.zeros(len(distance)), np.zeros(len(distance))
+        return np.zeros(len(distance)), np.ones(len(distance))
     k = few(len(distance))
     near = np.sort(np.partition(distance, k, axis=1)[:, : k + 1], axis=1)[:, 1:]
     near = np.maximum(near, 1e-12 * distance.max() + 1e-300)  # rows may coincide
-    return near[:, -1], np.log(near[:, -1:] / near[:, :-1]).mean(axis=1)
+    return near[:, -1], np.maximum(np.log(near[:, -1:] / near[:, :-1]).mean(axis=1), 1e-3)
+
+
+def gap_evidence(distance, length, inverse, sets, bridge, k):
+    "Evidence that two sets of rows with a bridge of this length are apart, @eq-bridge, before the end."
+    typical, least = [np.median(length[rows]) for rows in sets], np.inf
+    if max(typical) >= bridge:
+        return 0.0
+    for rows, others, ell in (*sets, typical[0]), (*sets[::-1], typical[1]):
+        counted = np.median(np.sum(distance[np.ix_(rows, rows)] <= bridge, axis=1)) - 1
+        held = max(counted, k * (bridge / ell) ** (1 / inverse[rows].mean()), k)
+        facing = np.sum((distance[np.ix_(rows, others)] <= 2 * bridge).any(axis=1))
+        places = max(1, facing / max(counted, 1))
+        least = min(least, places * (held - k - k * np.log(held / k)))
+    return least
 
 # %% ../../nbs/08_branches/26_walk.ipynb #b8d2cc9e
-def within(some, others):
-    "How many rows of features `some` lie in the range of `others`."
-    return int(((some >= others.min(axis=0)) & (some <= others.max(axis=0))).all(axis=1).sum())
+def rows_beside(features, labels):
+    "Fewest rows of a set that lie in the range of another, and the other way round."
+    sets = [features[labels == c] for c in range(labels.max() + 1)]
+    low, high = (np.array([end(part, axis=0) for part in sets]) for end in (np.min, np.max))
+    inside = np.all((features[:, None] >= low) & (features[:, None] <= high), axis=2)
+    common = one_hot(labels).T @ inside
+    np.fill_diagonal(common, 0)
+    return np.minimum(common, common.T).max(axis=0).min()
 
 
-def dimension_of(distance):
-    "Dimension of rows with these distances `(n, n)`, at the scale of half of them."
-    k = max(2, len(distance) // 2)
-    near = np.sort(np.partition(distance, k, axis=1)[:, : k + 1], axis=1)[:, 1:]
-    near = np.maximum(near, 1e-12 * distance.max() + 1e-300)
-    return 1 / max(np.log(near[:, -1:] / near[:, :-1]).mean(), 1e-3)
+def spanning_tree(reach):
+    "Edges `(n - 1, 2)` of the minimum spanning tree of `reach` `(n, n)` and their lengths, sorted."
+    n = len(reach)
+    least, source, joined = reach[0].copy(), np.zeros(n, dtype=int), np.zeros(n, dtype=bool)
+    edges, lengths, joined[0] = np.empty((n - 1, 2), dtype=int), np.empty(n - 1), True
+    least[0] = np.inf
+    for i in range(n - 1):
+        j = int(least.argmin())
+        edges[i], lengths[i], joined[j], least[j] = (source[j], j), least[j], True, np.inf
+        nearer = (reach[j] < least) & ~joined
+        least[nearer], source[nearer] = reach[j, nearer], j
+    order = np.argsort(lengths, kind="stable")
+    return edges[order], lengths[order]
 
 
-def bridges_of(points, features):
+def bridges_of(distance, features):
     """Cuts of a window at its longest bridges, surest first.
 
     Parameters
     ----------
-    points : (n, m) array; features : (n, p) array
+    distance : (n, n) array; features : (n, p) array
 
     Returns
     -------
     list of (evidence, labels `(n,)`) with 2, 3, ... sets
     """
-    n = len(points)
-    if n < 4 * few(n):
+    n, k = len(distance), few(len(distance))
+    if n < 4 * k:
         return []
-    distance = squareform(pdist(points))
-    length, _ = lengths_of(distance)
-    reach = np.maximum(np.maximum(distance, length), length[:, None])
-    tree = minimum_spanning_tree(reach).tocoo()
+    length, inverse = lengths_of(distance)
+    tree, bridges = spanning_tree(np.maximum(np.maximum(distance, length), length[:, None]))
     owner, members, found = np.arange(n), [[i] for i in range(n)], []
-    for e in np.argsort(tree.data, kind="stable"):
-        a, b = owner[tree.row[e]], owner[tree.col[e]]
+    for e, (a, b) in enumerate(tree.tolist()):
+        a, b = owner[a], owner[b]
         one, other = members[a], members[b]
-        if min(len(one), len(other)) > few(n):
-            sparser = max((one, other), key=lambda s: np.median(length[s]))
-            dimension = dimension_of(distance[np.ix_(sparser, sparser)])
-            ratio = max(1, (tree.data[e] / np.median(length[sparser])) ** dimension)
-            common = min(
-                within(features[one], features[other]), within(features[other], features[one])
-            )
-            evidence = min(few(n) * (ratio - 1 - np.log(ratio)), np.log(2) * common)
-            found.append((float(evidence - CHANCE / dimension), e))
+        if min(len(one), len(other)) > k:
+            sets, side = (np.array(one), np.array(other)), np.repeat([0, 1], [len(one), len(other)])
+            evidence = gap_evidence(distance, length, inverse, sets, bridges[e], k)
+            if evidence > 0:
+                most = np.log(2) * rows_beside(features[np.concatenate(sets)], side)
+                found.append((min(evidence, most) - CHANCE, e))
         if len(one) < len(other):
             a, one, other = b, other, one
         one += other
         owner[other] = a
-    found.sort(reverse=True)
-    cuts = []
-    for count in range(1, min(MOST_SETS - 1, len(found)) + 1):
+    found, cuts = sorted(found, reverse=True)[: MOST_SETS - 1], []
+    near = np.argpartition(distance, k, axis=1)[:, : k + 1]
+    for count in range(1, len(found) + 1):
         if count == 1 or found[count - 1][0] > 0:
-            kept = np.setdiff1d(np.arange(n - 1), [e for _, e in found[:count]])
-            edges = sp.csr_matrix((np.ones(len(kept)), (tree.row[kept], tree.col[kept])), (n, n))
-            labels = connected_components(edges, directed=False)[1]
+            kept = np.delete(tree, [e for _, e in found[:count]], axis=0)
+            forest = sp.csr_matrix((np.ones(len(kept)), tuple(kept.T)), (n, n))
+            labels = connected_components(forest, directed=False)[1]
+            voted = one_hot(labels)[near].sum(axis=1).argmax(axis=1)
+            labels = voted if len(np.unique(voted)) == count + 1 else labels
             cuts.append((sum(e for e, _ in found[:count]), labels))
     return cuts

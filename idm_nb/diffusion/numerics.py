@@ -238,7 +238,7 @@ def with_missing_pairs(matrix, values, vectors, rng):
     -------
     values : (n,) array; vectors : (N, n) array
     """
-    count, n, top = 1, len(values), np.abs(values).max()
+    n, top = len(values), np.abs(values).max()
     while True:
         low = values.min()
         close = max(0.1 * (values.max() - low) / n, 1e-6 * top)
@@ -250,11 +250,10 @@ def with_missing_pairs(matrix, values, vectors, rng):
         found = eigsh(rest, 1, tol=close / top, return_eigenvectors=False, **options)
         if found <= low + top + close:
             return values, vectors
-        more, found = eigsh(rest, count, **options)
-        missed, count = more > low + top + close, 2 * count
-        values = np.r_[values, more[missed] - top]
+        more, found = eigsh(rest, 1, **options)
+        values, vectors = np.r_[values, more - top], np.hstack([vectors, found])
         kept = np.argsort(values)[-n:]
-        values, vectors = values[kept], np.hstack([vectors, found[:, missed]])[:, kept]
+        values, vectors = values[kept], vectors[:, kept]
 
 
 def _complement(matrix, vectors, shift, x):

@@ -31,7 +31,7 @@ class CrossFitted(FeatureEstimate):
 
     Attributes
     ----------
-    residuals_ : (N, n) array; models_ : list of fitted regressors, one a fold; seen_ : int
+    residuals_ : (N, n) array; models_ : list of fitted regressors, one per fold; seen_ : int
     """
 
     def __init__(self, regressor, n_folds=5, random_state=0):

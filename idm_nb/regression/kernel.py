@@ -192,7 +192,7 @@ class CrossTuned(FeatureEstimate):
 
     Attributes
     ----------
-    models_ : list of Smoother, one a fold; fold_ : (N,) int array
+    models_ : list of Smoother, one per fold; fold_ : (N,) int array
     residuals_ : (N, n) array; seen_ : int; seconds_ : float
     """
 
@@ -304,7 +304,7 @@ class KernelFit(Storage):
 
     def __init__(self, X, y, groups, s, length, noise, *, linear=0.0, landmarks=None):
         self.length, self.linear, self.level = length, linear, np.average(y, axis=0, weights=s**2)
-        # one: how a level comes through
+        # the column of ones shows how much of a constant is smoothed away
         target = s[:, None] * np.c_[y - self.level, np.ones(len(y))]
         solve = self._dense if landmarks is None else self._sparse
         self.centers = X if landmarks is None else X[landmarks]
@@ -467,7 +467,7 @@ class KernelRegression(CrossTuned):
     Attributes
     ----------
     residuals_ : (N, n) array, features less their held-out values
-    stretch_ : (m, r) array, the linear map of the first fold's model; models_, one a fold
+    stretch_ : (m, r) array, the linear map of the first fold's model; models_, one per fold
     noise_variance_ : float, mean of the models' estimates of the variance of the noise
 
     References

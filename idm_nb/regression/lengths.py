@@ -48,7 +48,7 @@ N_STEPS = 40  # of the quasi-Newton method, from each start
 
 
 class LengthKernel(Smoother):
-    "Gaussian process with a length a column and a linear part, by marginal likelihood."
+    "Gaussian process with a length per column and a linear part, by marginal likelihood."
 
     def tune(self, X, y, groups, s):
         spread = X.std(axis=0)

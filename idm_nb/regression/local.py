@@ -47,6 +47,6 @@ class LocalEstimate(FeatureEstimate):
     def predict(self, X):
         X, local = self.axes_(X), self.regression_
         width = min(4 * local.reach_ + 8, local.graph.n_neighbors)  # all that has a weight
-        # rounding mixes the last
+        # a few more, because rounding may change the order of the last ones
         near = local.graph.search.nearest(X, min(width + 8, len(local.features)))
         return local._fit_at(X, *(part[:, :width] for part in near), local.reach_)[0]

@@ -184,7 +184,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
     ----------
     candidates : "auto", or list of names and scikit-learn regressors, default "auto"
         Names are "ridge", "kernel" (learned stretch), "local", "lengths" (a Gaussian process with a
-        length a column) and "boosting"; "auto" tries the first two, and the others if they leave
+        length per column) and "boosting"; "auto" tries the first two, and the others if they leave
         more than a ten-thousandth of the variance.
     n_jobs : int or None, default None, candidates and refits that are fitted at the same time, in
         threads; None is one, unless a `joblib.parallel_config` says otherwise
