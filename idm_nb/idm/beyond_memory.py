@@ -16,14 +16,14 @@ from ..core.work import is_lazy
 # %% ../../nbs/09_estimator/30b_beyond_memory.ipynb #00ad9edf
 def lazy_parts(table):
     "Delayed parts of a dask array or frame with all columns, and `(parts + 1,)` where they start."
+    import dask
+
     if hasattr(table, "map_partitions"):
-        narrow = table[table.columns[:1]] if table.ndim == 2 else table
-        lengths = narrow.map_partitions(len).compute()
-    else:
-        table = table.compute_chunk_sizes() if np.isnan(table.shape[0]) else table
-        table = table.rechunk({1: -1}) if table.ndim == 2 else table
-        lengths = table.chunks[0]
-    return np.ravel(table.to_delayed()), np.cumsum([0, *lengths])
+        parts = table.to_delayed()
+        return parts, np.cumsum([0, *dask.compute(*map(dask.delayed(len), parts))])
+    table = table.compute_chunk_sizes() if np.isnan(table.shape[0]) else table
+    table = table.rechunk({1: -1}) if table.ndim == 2 else table
+    return np.ravel(table.to_delayed()), np.cumsum([0, *table.chunks[0]])
 
 
 def part_rows(part, rows):

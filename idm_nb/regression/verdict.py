@@ -19,13 +19,17 @@ from .kernel import NOISES
 from .stacked import CHANCE
 
 # %% ../../nbs/07_regression/25_verdict.ipynb #0a0b66e9
+MISSED = 0.05  # share of the relations of that size that are not found
+
+
 def visible_share(n_rows, n_candidates):
     "Smallest share of the variation that `n_rows`, half of them new, distinguish from chance."
     n = n_rows // 2
     if n_rows < 4 * FEWEST:
         return 1.0
-    t = stats.t.isf(CHANCE / n_candidates, n - 2)
-    return float(t**2 / (t**2 + n - 2))
+    t = stats.t.isf(CHANCE / n_candidates / 2, n - 2)
+    found = np.arctanh(t / np.sqrt(t**2 + n - 2))
+    return float(np.tanh(found + stats.norm.isf(MISSED) / np.sqrt(n - 3)) ** 2)
 
 
 def rows_for_half(n_candidates):
@@ -151,8 +155,8 @@ class Sentences(Outlook):
                 f"A relation that explains half of the variation would show from about {self.enough} {what}.",
             ]
         return [
-            f"On rows not used for fitting, {self.what} is not predicted better than by chance: what the "
-            f"map shows is not knowledge.",
+            f"On rows not used for fitting, {self.what} is not predicted better than by chance: the map "
+            f"shows the training rows in order and says nothing about new rows.",
             f"With {self.groups} {what}, a relation that explains more than {percent(self.visible)} of the "
             f"variation would have been seen.",
         ]
@@ -225,7 +229,7 @@ class Verdict(Sentences, Storage):
         elif not self.beats_chance:
             found.append(
                 f"{self.what} cannot be predicted from X better than by chance (held-out R2 {self.r2:.3f}): "
-                f"the map knows nothing about it. Check that rows and feature belong together, or give "
+                f"the map says nothing about new rows. Check that rows and feature belong together, or give "
                 f"columns that have to do with it, or more rows"
             )
         elif self.recall is not None and not self._better_than_data():
