@@ -72,7 +72,7 @@ def differences(table, strata, second, groups):
     return difference, effect, size
 
 # %% ../../nbs/08_branches/28c_contrast.ipynb #556f949f
-CUTS = 40  # of a branch: the second largest but one of so many is the level of 95 %
+CUTS = 40  # of a branch; the third largest of so many is the level of 95 %
 
 
 def smooth_means(values, strata):

@@ -294,6 +294,10 @@ def contract(graph, a):
     "Give arc `a` to the largest of its neighbours; a leaf goes, of other arcs the ends become one."
     at, (lower, upper) = graph.at(), graph.arcs[a]
     touching = {b for v in (lower, upper) for side in at[v] for b in side} - {a}
+    if not touching and graph.mass[a]:  # a piece whose ends became one: one branch
+        end = max(graph.heights) + 1
+        graph.arcs[a], graph.heights[lower], graph.heights[end] = (lower, end), -np.inf, np.inf
+        return
     if not touching:  # a piece without rows
         del graph.arcs[a], graph.mass[a]
         return

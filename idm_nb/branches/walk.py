@@ -148,7 +148,7 @@ def evidence_of(share, count, n):
     return min(np.log(limit / share) * np.sqrt(n / count), -(count - 1) * np.log(chance))
 
 # %% ../../nbs/08_branches/26_walk.ipynb #19327fd1
-CHANCE = 3.0  # evidence that pays for the search of the longest bridge
+CHANCE = 3.0  # evidence that chance brings in 3 of 100 windows of a line: the price of the search
 
 
 def few(n):
@@ -183,7 +183,8 @@ def gap_evidence(distance, length, inverse, sets, bridge, k):
         return 0.0
     for rows, others, ell in (*sets, typical[0]), (*sets[::-1], typical[1]):
         counted = np.median(np.sum(distance[np.ix_(rows, rows)] <= bridge, axis=1)) - 1
-        held = max(counted, k * (bridge / ell) ** (1 / inverse[rows].mean()), k)
+        power = k * (bridge / ell) ** (1 / inverse[rows].mean())
+        held = max(counted, power if 2 * counted >= len(rows) else 0, k)
         facing = np.sum((distance[np.ix_(rows, others)] <= 2 * bridge).any(axis=1))
         places = max(1, facing / max(counted, 1))
         least = min(least, places * (held - k - k * np.log(held / k)))

@@ -1,0 +1,141 @@
+"""Fits of dask arrays and frames: the same rows whatever the parts, honest errors, and a worker that is killed."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from idm_nb import IteratedDiffusionMap
+from idm_nb.datasets import feature_example
+from idm_nb.diffusion import recall_by_component
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture(scope="module")
+def torus():
+    "8000 rows of a torus with feature x and noise of a tenth of its spread."
+    X, y, _ = feature_example("torus x", 8000, random_state=0)
+    return X, y[:, 0], y[:, 0] + 0.1 * np.random.default_rng(1).normal(size=8000)
+
+
+@pytest.fixture(scope="module")
+def fitted(torus):
+    X, _, y = torus
+    lazy = da.from_array(X[:6000], chunks=(700, 2)), da.from_array(y[:6000], chunks=900)
+    return IteratedDiffusionMap(landmarks=600, regressor="kernel", random_state=0).fit(*lazy)
+
+
+def test_the_landmarks_are_rows_of_the_table(torus, fitted):
+    X, _, y = torus
+    assert len(fitted.landmarks_) == 600 and len(np.unique(fitted.landmarks_)) == 600
+    assert np.array_equal(fitted.rows_.X[fitted.rows_.inverse], X[fitted.landmarks_])
+    assert np.array_equal(fitted.rows_.y[fitted.rows_.inverse, 0], y[fitted.landmarks_])
+
+
+def test_parts_and_kinds_of_tables_change_nothing(torus, fitted):
+    X, _, y = torus
+    frame = pd.DataFrame(X[:6000], columns=["a", "b", "c"]).assign(y=y[:6000])
+    lazy = dd.from_pandas(frame, npartitions=5)
+    unknown = lazy[["a", "b", "c"]].to_dask_array()  # chunks without lengths
+    for rows, feature in (
+        (lazy[["a", "b", "c"]], lazy["y"]),
+        (lazy[["a", "b", "c"]], y[:6000]),
+        (unknown, y[:6000].tolist()),
+    ):
+        model = IteratedDiffusionMap(landmarks=600, regressor="kernel", random_state=0).fit(
+            rows, feature
+        )
+        assert np.array_equal(model.landmarks_, fitted.landmarks_)
+        assert np.array_equal(model.embedding_, fitted.embedding_)
+    moved = model.fit_transform(lazy[["a", "b", "c"]].to_dask_array(lengths=True), y[:6000])
+    assert moved.shape[0] == 6000 and type(moved).__module__.startswith("dask")
+
+
+def test_the_result_is_that_of_a_fit_in_memory(torus, fitted):
+    X, exact, y = torus
+    model = IteratedDiffusionMap(regressor="kernel", random_state=0).fit(X[:3000], y[:3000])
+    side, old = np.where(np.abs(exact) < 1, np.sign(X[:, 1]), 0), np.arange(3000, 6000)
+    new = 6000 + np.flatnonzero(np.abs(exact[6000:]) < 0.8)
+    r2, recall = [], []
+    for each in (fitted, model):
+        known, asked = ((exact[rows][:, None], side[rows]) for rows in (old, new))
+        places = (each.transform(X[rows]) for rows in (old, new))
+        recall.append(recall_by_component(next(places), *known, next(places), *asked, 50))
+        r2.append(1 - np.mean((each.predict(X[6000:]) - exact[6000:]) ** 2) / exact.var())
+    assert r2[0] > r2[1] - 0.01 and recall[0] > recall[1] - 0.1
+
+
+def test_errors_hold_for_rows_that_were_never_landmarks(torus, fitted):
+    X, _, y = torus
+    values, errors = fitted.predict(X[6000:], return_std=True)
+    covered = np.mean(np.abs(values - y[6000:]) < 1.96 * errors)
+    # 95 % within the scatter of a quantile of 600 residuals, three standard deviations
+    assert abs(covered - 0.95) < 3 * np.sqrt(0.95 * 0.05 * (1 / 600 + 1 / 2000))
+    share = np.mean((values - y[6000:]) ** 2) / y[6000:].var()
+    spread = np.std((values - y[6000:]) ** 2) / y[6000:].var() / np.sqrt(600)
+    assert abs(1 - share - fitted.verdict_.r2) < 3 * np.sqrt(1.3) * spread
+
+
+def test_weights_groups_and_gaps_are_lazy_as_well(torus):
+    X, _, y = torus
+    gaps = np.where(np.arange(2000) % 3, y[:2000], np.nan)
+    weight, groups = np.arange(2000) % 2 + 1.0, np.arange(2000) // 4
+    lazy = [da.from_array(part, chunks=300) for part in (X[:2000], gaps, weight, groups)]
+    given = dict(sample_weight=lazy[2], groups=lazy[3])
+    model = IteratedDiffusionMap(landmarks=300, regressor="kernel", random_state=0).fit(
+        *lazy[:2], **given
+    )
+    kept = model.landmarks_
+    assert np.array_equal(model.rows_.known[model.rows_.inverse], kept % 3 > 0)
+    # rows of 2000 of which all are in the pool: the draw is that of a fit in memory
+    parts = X[:2000], gaps
+    given = dict(sample_weight=weight, groups=groups)
+    same = IteratedDiffusionMap(landmarks=300, regressor="kernel", random_state=0).fit(
+        *parts, **given
+    )
+    assert np.array_equal(same.landmarks_, kept) and np.array_equal(
+        same.embedding_, model.embedding_
+    )
+
+
+def test_given_landmarks_and_bad_ones(torus):
+    X, _, y = torus
+    lazy = da.from_array(X, chunks=1000)
+    rows = np.arange(0, 8000, 20)
+    model = IteratedDiffusionMap(landmarks=rows, random_state=0).fit(lazy, y)
+    assert np.array_equal(model.landmarks_, rows)
+    for landmarks in (2, 9000, [0, 8000], [-1, 3]):
+        with pytest.raises(ValueError, match="landmarks must be"):
+            IteratedDiffusionMap(landmarks=landmarks).fit(lazy, y)
+    with pytest.raises(ValueError, match="has 7999"):
+        IteratedDiffusionMap(landmarks=100).fit(lazy, y[1:])
+
+
+def test_a_killed_worker_changes_nothing(torus, fitted, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    X, _, y = torus
+    options = dict(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
+        lazy = da.from_array(X[:6000], chunks=(200, 3)).map_blocks(
+            end_once, str(tmp_path / "ended"), dtype=float, meta=X[:0]
+        )
+        model = IteratedDiffusionMap(landmarks=600, regressor="kernel", random_state=0).fit(
+            lazy, y[:6000]
+        )
+    assert (tmp_path / "ended").exists()
+    assert np.array_equal(model.landmarks_, fitted.landmarks_)
+    assert np.array_equal(model.embedding_, fitted.embedding_)
+
+
+def end_once(part, file):
+    "The part; the first worker that gets here kills itself."
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return part
+    os.kill(os.getpid(), signal.SIGKILL)
