@@ -152,7 +152,7 @@ class BranchContrast(Storage):
     >>> X = np.c_[height, 3 * side + 0.2 * rng.normal(size=400), rng.normal(size=400)]
     >>> contrast = BranchContrast(X, height, side)
     >>> [(row["column"], round(row["effect"])) for row in contrast.table()]
-    [('column 1', 14)]
+    [('column 1', 12)]
     """
 
     def __init__(
