@@ -153,6 +153,17 @@ def constants(model, source):
     return dict(read=read, place=(time.process_time() - start) / len(X))
 
 
+def in_memory(source, n):
+    "The same figures of a fit of the first `n` rows of the table in memory."
+    import pandas as pd
+
+    frame = pd.read_parquet(sorted(source.glob("*.parquet"))[0])[:n]
+    start = time.process_time()
+    model = IteratedDiffusionMap(random_state=0).fit(frame[NAMES].to_numpy(), frame["y"])
+    used = time.process_time() - start
+    return dict(rows=n, processor=used, **judged(model))
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -172,15 +183,10 @@ def main():
         model, found = beyond_memory(source, Path(home) / "placed", options)
         found |= judged(model)
         found["constants"] = constants(model, source)
-    print(json.dumps(found, indent=1), flush=True)
-    results = {"beyond": found}
-    if options.compare:
-        X, y, _, _ = table(options.compare, 1000)
-        start = time.process_time()
-        model = IteratedDiffusionMap(random_state=0).fit(X, y)
-        used = time.process_time() - start
-        results["in memory"] = dict(rows=options.compare, processor=used, **judged(model))
-        print(json.dumps(results["in memory"], indent=1), flush=True)
+        results = {"beyond": found}
+        if options.compare:
+            results["in memory"] = in_memory(source, options.compare)
+    print(json.dumps(results, indent=1))
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1))
 

@@ -88,8 +88,8 @@ def test_levels_are_nested(graph):
 def test_level_by_argument_files_and_jobs(graph, tmp_path):
     X, f = forked(1000)
     half = reeb_graph(X, f, support=True, n_jobs=2)
-    assert np.array_equal(half.membership, graph.at(0.5).membership)
-    assert half.support() == graph.at(0.5).support()
+    assert np.array_equal(half.membership, graph.at().membership)
+    assert half.support() == graph.at().support()
     half.save(tmp_path / "g.npz")
     again = idm_nb.load(tmp_path / "g.npz")
     assert repr(again) == repr(half) and np.array_equal(again.nodes, half.nodes)

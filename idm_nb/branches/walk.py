@@ -176,15 +176,23 @@ def lengths_of(distance):
     return near[:, -1], np.maximum(np.log(near[:, -1:] / near[:, :-1]).mean(axis=1), 1e-3)
 
 
-def gap_evidence(distance, length, inverse, sets, bridge, k):
+def dimension_of(distance):
+    "Dimension of rows with these distances `(n, n)`, at the scale of half of them."
+    k = max(2, len(distance) // 2)
+    near = np.sort(np.partition(distance, k, axis=1)[:, : k + 1], axis=1)[:, 1:]
+    near = np.maximum(near, 1e-12 * distance.max() + 1e-300)
+    return 1 / max(np.log(near[:, -1:] / near[:, :-1]).mean(), 1e-3)
+
+
+def gap_evidence(distance, length, sets, bridge, k):
     "Evidence that two sets of rows with a bridge of this length are apart, @eq-bridge, before the end."
     typical, least = [np.median(length[rows]) for rows in sets], np.inf
     if max(typical) >= bridge:
         return 0.0
     for rows, others, ell in (*sets, typical[0]), (*sets[::-1], typical[1]):
-        counted = np.median(np.sum(distance[np.ix_(rows, rows)] <= bridge, axis=1)) - 1
-        power = k * (bridge / ell) ** (1 / inverse[rows].mean())
-        held = max(counted, power if 2 * counted >= len(rows) else 0, k)
+        inner = distance[np.ix_(rows, rows)]
+        counted = np.median(np.sum(inner <= bridge, axis=1)) - 1
+        held = max(counted, k * (bridge / ell) ** dimension_of(inner), k)
         facing = np.sum((distance[np.ix_(rows, others)] <= 2 * bridge).any(axis=1))
         places = max(1, facing / max(counted, 1))
         least = min(least, places * (held - k - k * np.log(held / k)))
@@ -230,7 +238,7 @@ def bridges_of(distance, features):
     n, k = len(distance), few(len(distance))
     if n < 4 * k:
         return []
-    length, inverse = lengths_of(distance)
+    length = lengths_of(distance)[0]
     tree, bridges = spanning_tree(np.maximum(np.maximum(distance, length), length[:, None]))
     owner, members, found = np.arange(n), [[i] for i in range(n)], []
     for e, (a, b) in enumerate(tree.tolist()):
@@ -238,7 +246,7 @@ def bridges_of(distance, features):
         one, other = members[a], members[b]
         if min(len(one), len(other)) > k:
             sets, side = (np.array(one), np.array(other)), np.repeat([0, 1], [len(one), len(other)])
-            evidence = gap_evidence(distance, length, inverse, sets, bridges[e], k)
+            evidence = gap_evidence(distance, length, sets, bridges[e], k)
             if evidence > 0:
                 most = np.log(2) * rows_beside(features[np.concatenate(sets)], side)
                 found.append((min(evidence, most) - CHANCE, e))

@@ -165,7 +165,7 @@ class ReebGraph(Storage):
         """
         return refits_of(self, n_jobs).pairs(known_branches(self), self.nodes, self.branches)
 
-    def at(self, support=0.5, *, n_jobs=None):
+    def at(self, support=0.6, *, n_jobs=None):
         """The graph with the branches that are apart in at least this share of the refits.
 
         Others are glued, see `supported`, and listed as `candidates`. Graphs of higher levels are
@@ -173,7 +173,7 @@ class ReebGraph(Storage):
 
         Parameters
         ----------
-        support : float, default 0.5; n_jobs : int, default None, which means one
+        support : float, default 0.6, a majority of ten refits; n_jobs : int, default None, which means one
 
         Returns
         -------
@@ -353,7 +353,7 @@ def reeb_graph(model, y=None, *, odds=None, window=WINDOW, groups=None, support=
     support : bool or float, default False
         False: all branches that the finder has. A number between 0 and 1: only those that stay apart
         in so many of ten refits on half of the rows, others are listed as `candidates`, see
-        `ReebGraph.at`; True: 0.5. The refits take about five times as long as the graph.
+        `ReebGraph.at`; True: 0.6. The refits take about five times as long as the graph.
     n_jobs : int, default None, which means one; refits that run at the same time
 
     Returns
@@ -384,7 +384,7 @@ def reeb_graph(model, y=None, *, odds=None, window=WINDOW, groups=None, support=
     else:
         graph = graph_of_map(model, odds, window)
     return (
-        graph if support is False else graph.at(0.5 if support is True else support, n_jobs=n_jobs)
+        graph if support is False else graph.at(0.6 if support is True else support, n_jobs=n_jobs)
     )
 
 # %% ../../nbs/09_estimator/32_branches.ipynb #fc89ed38
