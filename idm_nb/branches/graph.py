@@ -112,8 +112,10 @@ def meeting(points, heights, sets, arms, side, trunk=None):
     """
     here, groups, seeds = groups_at(heights, sets, arms, side, trunk)
     order = np.argsort(-heights[here] if side else heights[here], kind="stable")
-    joined = joined_rows(points[here], groups, JOINED if trunk is None else APART)
-    met, part = grown(joined, order, seeds)
+    met, part = grown(joined_rows(points[here], groups, JOINED), order, seeds)
+    if trunk is not None:  # where they meet, and whether they hang together at all
+        late, part = grown(joined_rows(points[here], groups, APART), order, seeds)
+        met = [first or second for first, second in zip(met, late)]
     home = [np.bincount(part[rows]).argmax() if len(rows) else -1 for rows in groups[:-1]]
     ends = [m is None and home.count(h) == 1 for m, h in zip(met, home)]
     if all(ends):  # the one with most of the trunk goes on
