@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from .report import branch_table, model_report, relevance_section
 from idm_nb.app.tables import (
@@ -322,11 +321,9 @@ def column_relevance(fitted, rows, y, groups, seed):
     return [replace(found, names=fitted.columns) for found in (local, projection)]
 
 # %% ../../nbs/12_application/44_results.ipynb #cbb48920
-def column_contrast(fitted, values, groups, pixels=False):
+def column_contrast(fitted, values, groups):
     "`BranchContrast` of the training rows, prepared `values` `(N, m)` of a `TableModel`."
     table = values if fitted.scale is None else values * fitted.scale[1] + fitted.scale[0]
-    # at the border of pictures many columns are zero; those of a sparse table are not centred and stay zero
-    table = csr_array(table) if pixels else table
     options = dict(table=table, columns=fitted.columns, groups=groups, name=fitted.features[0])
     return branch_contrast(fitted.model, values, **options)
 
@@ -411,7 +408,7 @@ class Results:
         mask = new if new.sum() >= FEWEST else np.isfinite(truth).all(axis=1)
         told = self.rows.part(mask), self.y[mask], groups_of(mask), seed
         self.local, self.projection = column_relevance(fitted, *told)
-        self.contrast = column_contrast(fitted, values[known], groups_of(known), shape is not None)
+        self.contrast = column_contrast(fitted, values[known], groups_of(known))
         branches = branch_table(model, truth[known], fitted.features)
         of_feature = lambda name: re.sub("^(lowest|highest) ", r"\1_", name)
         self.branches = {of_feature(name): column for name, column in branches.items()}

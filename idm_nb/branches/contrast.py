@@ -317,7 +317,9 @@ def compared(X, table, features, groups, rows, seed):
     here, second = np.concatenate(rows), np.repeat([False, True], list(map(len, rows)))
     given, table = table[here], table[here]
     if not sp.issparse(table):
+        smallest = 1e-12 * np.abs(table).max(axis=0)
         table = table - table.mean(axis=0)  # sums of squares lose no digits
+        table[:, np.abs(table).max(axis=0) <= smallest] = 0  # constant, but for rounding
     difference, effect, size = differences(table, strata_of(features[here]), second, groups[here])
     levels = [
         cut_level(X[r], table[side], features[r], groups[r], seed)

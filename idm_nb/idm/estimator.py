@@ -159,12 +159,9 @@ class RowSteps:
         self.landmarks_ = kept if drawn is None else drawn[kept]
         self._whole = len(kept) == len(X) and drawn is None
         self._cache_fresh = fresh_rows(kept, X, features, groups, weight, self._seed)
-        parts = (X, features, weight, groups)
-        parts = (
-            parts
-            if len(kept) == len(X)
-            else [None if part is None else part[kept] for part in parts]
-        )
+        parts = [X, features, weight, groups]
+        if len(kept) < len(X):
+            parts = [None if part is None else part[kept] for part in parts]
         rows = TrainingRows(*parts, self.n_pca)
         self._y, self._grouped = parts[1], groups is not None
         if rows.known.sum() < 4:
@@ -172,9 +169,17 @@ class RowSteps:
             raise ValueError(f"{found}: a map needs at least 4")
         return rows
 
-    def _estimate(self):
+    def _estimate(self, rows):
+        "The fitted estimate of the feature."
         options = dict(random_state=self._seed, n_jobs=self.n_jobs, verbose=self.verbose)
-        return estimate_of(self.regressor, options)
+        X, y, weights, groups = rows.of_known()
+        return estimate_of(self.regressor, options).fit(X, y, sample_weight=weights, groups=groups)
+
+    def _verdict(self, rows):
+        "What the estimate is worth."
+        X, y, weights, groups = rows.of_known()
+        grouped = not self._grouped and look_grouped(X)
+        return Verdict(y, self.estimate_, groups, weights, grouped=grouped)
 
     def _branches(self, rows):
         announce(self.verbose, "branches of the level sets")
@@ -213,17 +218,19 @@ class FlowSteps(RowSteps):
         shares = {"held-out": 0.0, "posterior": 1 - self.estimate_.noise_share_, "known": 1.0}
         return shares[self.placed_by]
 
-    def _task(self, rows, taus):
+    def _task(self, rows):
         "What the flow receives."
         values = self.values_.copy()
         values[rows.known] += self._trust * self.estimate_.residuals_
         feature = self.lifted(values, self.membership_)
         options = dict(random_state=self._seed, verbose=self.verbose)
-        return FlowTask(points=rows.points, feature=feature, taus=taus, **options)
+        return FlowTask(points=rows.points, feature=feature, taus=self.taus_, **options)
 
-    def _errors(self, X, y, rows):
+    def _errors(self, rows):
+        "Standard errors, from held-out residuals or from rows that were never landmarks."
         announce(self.verbose, "standard errors")
-        residuals, places = self.estimate_.residuals_, self.search_.points[rows.known]
+        X, y, residuals = *rows.of_known()[:2], self.estimate_.residuals_
+        places = self.search_.points[rows.known]
         fresh, self._cache_fresh = self._cache_fresh, None
         if fresh is not None:
             placed = Placed(self, fresh[0])
@@ -235,12 +242,6 @@ class FlowSteps(RowSteps):
 class FitReport:
     "What a fitted `IteratedDiffusionMap` says of its own fit, and of its columns."
 
-    @property
-    def _width(self):
-        "Columns of the output."
-        width = self.search_.points.shape[1]
-        return width if self.n_components is None else min(self.n_components, width)
-
     def get_feature_names_out(self, input_features=None):
         "Names of the columns of the output: `feature0, ..., branch0, ..., axis0, ...`."
         check_is_fitted(self)
@@ -250,6 +251,13 @@ class FitReport:
             counts = dict(map=self.search_.points.shape[1])
         names = [f"{kind}{k}" for kind, count in counts.items() for k in range(count)]
         return np.array(names[: self._width], dtype=object)
+
+    def _look_at_map(self, rows):
+        "Complete the verdict by the recall of the map, and warn."
+        if is_auto(self.n_iterations):  # a given number of steps may be meant to look at
+            self.verdict_.recall, self.verdict_.recall_data = self._recall(rows)
+        self.verdict_.warn()
+        self._warn_of_columns()
 
     def _recall(self, rows):
         "Share of right neighbours of held-out rows, in the map and in the data."
@@ -286,14 +294,14 @@ class FitReport:
                 f"n_components={self.n_components} keeps all columns of the output. It was the number "
                 f"of principal axes of the input before version 0.2: that is n_pca",
                 FutureWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         elif b > 1 and self.n_components < n + self.code_.corners.shape[1]:
             warnings.warn(
                 f"n_components={self.n_components} is too few for {b} branches and may merge some: "
                 f"{n + self.code_.corners.shape[1]} columns keep them apart",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
 # %% ../../nbs/09_estimator/31_estimator.ipynb #72e49c1e
@@ -402,22 +410,18 @@ class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimato
         -------
         self
         """
+        flow = flow_of(self.flow)
         rows = self.rows_ = self._rows(X, y, sample_weight, groups)
-        X, y, weights, groups = rows.of_known()
-        self.estimate_ = self._estimate().fit(X, y, sample_weight=weights, groups=groups)
-        grouped, flow = not self._grouped and look_grouped(X), flow_of(self.flow)
-        self.verdict_ = Verdict(y, self.estimate_, groups, weights, grouped=grouped)
+        self.estimate_ = self._estimate(rows)
+        self.verdict_ = self._verdict(rows)
         self.branches_, self.code_ = self._branches(rows)
         self.values_, self.membership_ = completed(rows, self.estimate_, self.branches_)
         self.unit_, self.fibre_share_ = self._geometry(flow, rows)
         self.taus_ = self._taus(rows)
-        self.flow_ = flow.run(self._task(rows, self.taus_))
+        self.flow_ = flow.run(self._task(rows))
         self.search_ = Search(self.flow_.embeddings()[-1])
-        self.errors_ = self._errors(X, y, rows)
-        if is_auto(self.n_iterations):  # a given number of steps may be meant to look at
-            self.verdict_.recall, self.verdict_.recall_data = self._recall(rows)
-        self.verdict_.warn()
-        self._warn_of_columns()
+        self.errors_ = self._errors(rows)
+        self._look_at_map(rows)
         return self
 
     def fit_transform(self, X, y, **fit_params):

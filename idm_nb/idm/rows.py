@@ -155,6 +155,10 @@ class Placed:
             for cloud, stored in zip(moved, known, strict=True)
         ]
 
+    @property
+    def steps(self):
+        return [self.X, *self.clouds]
+
     @cached_property
     def coordinates(self):
         return self.clouds[-1][:, : self.model._width]
@@ -176,15 +180,18 @@ class MapViews(MultiOutputMixin, RegressorMixin, TransformerMixin):
     residuals_ = property(lambda self: self._y - self.values_[self.rows_.inverse])
     n_iterations_ = property(lambda self: len(self.flow_.embeddings()))
 
-    @property
-    def embeddings_(self):
-        placed = Placed(self)
-        return [placed.X, *placed.clouds]
+    embeddings_ = property(lambda self: Placed(self).steps)
 
     def place(self, X):
         "A `Placed` for the rows `X` `(q, m)`: values, errors, branch, coordinates."
         check_is_fitted(self)
         return Placed(self, check_new(self, X))
+
+    @property
+    def _width(self):
+        "Columns of the output."
+        width = self.search_.points.shape[1]
+        return width if self.n_components is None else min(self.n_components, width)
 
     def _as_given(self, values):
         "Values in the shape of `y`."
@@ -211,8 +218,7 @@ class MapViews(MultiOutputMixin, RegressorMixin, TransformerMixin):
     @one_thread()
     def transform_all(self, X):
         "Coordinates of the rows `X` `(q, m)` after every step, `X` first: a list as `embeddings_`."
-        placed = self.place(X)
-        return [placed.X, *placed.clouds]
+        return self.place(X).steps
 
     def kneighbors(self, X=None, n_neighbors=10):
         """The training rows that are most alike: near in the feature, on the same branch.

@@ -241,7 +241,7 @@ class Verdict(Sentences, Storage):
         if self.uneven:
             found.append(self._scale())
         if found:
-            warnings.warn(". ".join(found), UserWarning, stacklevel=4)
+            warnings.warn(". ".join(found), UserWarning, stacklevel=5)
 
     def _better_than_data(self):
         removed = (self.recall - self.recall_data) / max(1 - self.recall_data, 1e-300)
