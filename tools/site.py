@@ -61,7 +61,7 @@ def doc_markdown(found):
 
 
 CODE = "https://github.com/idm-nb/idm_nb/blob/main/"
-REFERENCE = "../14_reference/55_reference.ipynb"
+REFERENCE = "../14_reference/61_reference.ipynb"
 NAME = re.compile(r"(?<!\[)`(\w+)`(?!\])")  # between backticks, and not a link yet
 FROM_SKLEARN = ("fit_transform", "score")
 
