@@ -354,7 +354,7 @@ def test_functions_that_refuse(call, words, fitted):
 
 def test_a_map_that_ends_at_chance_says_so():
     noise = np.random.default_rng(0).normal(size=len(X))
-    with pytest.warns(UserWarning, match="cannot be predicted from X better than by chance"):
+    with pytest.warns(UserWarning, match="60 rows are too few to say"):
         ESTIMATORS["IteratedDiffusionMap, paper"]().fit(X, noise)
 
 

@@ -204,9 +204,8 @@ class FlowSteps(RowSteps):
         "The feature `(q, n)` in the unit of the data, with the code of its branch."
         return self.unit_ * np.hstack([values, self.code_(branch, values)])
 
-    def _taus(self, rows):
+    def _taus(self, rows, taus):
         "The share of the feature in each step, as many as asked for or by the rule."
-        taus = taus_of(self.tau)
         if not is_auto(self.n_iterations):
             return [taus[min(k, len(taus) - 1)] for k in range(self.n_iterations)]
         size = np.sqrt(rows.points.var(axis=0).sum())
@@ -218,13 +217,13 @@ class FlowSteps(RowSteps):
         shares = {"held-out": 0.0, "posterior": 1 - self.estimate_.noise_share_, "known": 1.0}
         return shares[self.placed_by]
 
-    def _task(self, rows):
+    def _task(self, rows, taus):
         "What the flow receives."
         values = self.values_.copy()
         values[rows.known] += self._trust * self.estimate_.residuals_
         feature = self.lifted(values, self.membership_)
         options = dict(random_state=self._seed, verbose=self.verbose)
-        return FlowTask(points=rows.points, feature=feature, taus=self.taus_, **options)
+        return FlowTask(points=rows.points, feature=feature, taus=taus, **options)
 
     def _errors(self, rows):
         "Standard errors, from held-out residuals or from rows that were never landmarks."
@@ -417,8 +416,8 @@ class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimato
         self.branches_, self.code_ = self._branches(rows)
         self.values_, self.membership_ = completed(rows, self.estimate_, self.branches_)
         self.unit_, self.fibre_share_ = self._geometry(flow, rows)
-        self.taus_ = self._taus(rows)
-        self.flow_ = flow.run(self._task(rows))
+        self.taus_ = self._taus(rows, taus_of(self.tau))
+        self.flow_ = flow.run(self._task(rows, self.taus_))
         self.search_ = Search(self.flow_.embeddings()[-1])
         self.errors_ = self._errors(rows)
         self._look_at_map(rows)
