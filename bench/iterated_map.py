@@ -16,9 +16,10 @@ from statistics import median
 
 import numpy as np
 
-from idm_nb import IteratedDiffusionMap, idm
+from idm_nb import IteratedDiffusionMap
 from idm_nb.datasets import feature_example
 from idm_nb.diffusion import neighbor_recall
+from idm_nb.idm import estimator as idm
 
 STAGES = {
     "estimate": (idm.FeatureRegressor, "fit"),

@@ -188,3 +188,11 @@ def test_predictions_are_arrays_whatever_transform_returns(kind):
         assert type(model.transform(X)).__module__.startswith(kind)
         assert np.array_equal(model.predict(X), expected[0])
         assert np.array_equal(model.inverse_predict(Y), expected[1])
+
+
+def test_columns_of_rounding_errors_are_no_columns():
+    from idm_nb.regression.stacked import uneven_column
+
+    X = np.random.default_rng(0).normal(size=(200, 6))
+    assert uneven_column(X * np.r_[np.ones(2), np.full(4, 1e-15)]) is None
+    assert uneven_column(X * np.r_[1e6, np.ones(5)])[0] == 0

@@ -341,7 +341,7 @@ def check_weights(sample_weight, n_rows):
 def uneven_column(X):
     "Number of the column that varies most and how many times more than most, where that is above N."
     spread = X.std(axis=0)
-    spread = np.where(spread > 0, spread, np.nan)
+    spread = np.where(spread > 1e-12 * spread.max(), spread, np.nan)  # not rounding
     usual = np.nanquantile(spread, 0.5, method="lower")
     column = int(np.nanargmax(spread))
     factor = float(spread[column] / usual)
