@@ -256,6 +256,7 @@ def draw_contrast(contrast, shape=None, most=6):
 
 # %% ../../nbs/12_application/49_report.ipynb #20114100
 PAIRS = 10  # of branches that are described at most; the table of the command has all
+MOST_REFITTED = 10000  # rows for which ten refits of the branches take less time than the fit
 
 
 def branches_section(model, table, contrast, features, shape=None, new=None):
@@ -264,10 +265,11 @@ def branches_section(model, table, contrast, features, shape=None, new=None):
     `contrast` is a `BranchContrast`, `features` `(N, n)` those of its rows, `shape` (height, width) if
     the columns are pixels, `new` are `Placed` rows kept back.
     """
-    count, data, figures = model.branches_.n_branches, model.embeddings_[0], {}
+    count, data, figures, sure = model.branches_.n_branches, model.embeddings_[0], {}, []
     if count > 1 and len(model.branches_.nodes):
-        figure = new_figure(4.5, 4)
-        reeb_graph(model).plot(figure.add_subplot(), cmap=branch_colours(count))
+        figure, graph = new_figure(4.5, 4), reeb_graph(model)
+        sure = graph.sentences()[1:] if len(data) <= MOST_REFITTED else []
+        graph.plot(figure.add_subplot(), cmap=branch_colours(count))
         figures["Graph of the feature: its rows around the branches, the feature upwards"] = figure
     if shape is not None and features.shape[1] == 1:
         means = "Mean picture of the rows of each branch, by the value of the feature"
@@ -282,9 +284,9 @@ def branches_section(model, table, contrast, features, shape=None, new=None):
     return Section(
         "Branches",
         branches_text(model, new is not None),
-        {**table, "support": support},
+        {**table, "certainty": support},
         figures,
-        [f"{sentence[0].upper()}{sentence[1:]}." for sentence in contrast.sentences()[:PAIRS]],
+        [f"{s[0].upper()}{s[1:]}." for s in contrast.sentences()[:PAIRS] + sure[:PAIRS]],
     )
 
 
@@ -295,10 +297,11 @@ def branches_text(model, held_out):
     return (
         f"Rows with the same value of the feature fall into sets that are not connected. Followed "
         f"from value to value they are {model.branches_.n_branches} branches: different ways to "
-        f"reach the same value. Support is the mean probability of the branch of a row "
+        f"reach the same value. Certainty is the mean probability of the branch of a row "
         f"{'that was kept back' if held_out else 'in training'}. The list compares two branches at "
         f"a time, on rows with equal values of the feature: how much higher a column is on the "
         f"branch that is named first, in standard deviations. Chance is what cuts within one branch reach. "
+        f"Refits use half of the rows each: two branches that most of them keep apart are very likely two. "
         f"Of the ten nearest rows of a row, {before:.1%} lie on another branch in the data, "
         f"{after:.1%} in the map, and {value:.1%} if only the feature counts."
     )
