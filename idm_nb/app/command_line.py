@@ -359,9 +359,8 @@ def digit_inputs(name, seed):
     from idm_nb.app.tables import Table
     from idm_nb.study.images import turned_classes
 
-    X, angle, groups, digit = turned_classes(
-        *([3], 18) if name == "digits" else (), random_state=seed
-    )
+    digits, copies = ([3], 18) if name == "digits" else ([3, 4, 7], 9)
+    X, angle, groups, digit = turned_classes(digits, copies, random_state=seed)
     pixels = {f"pixel{i}": column for i, column in enumerate(X.T)}
     columns = {**pixels, "angle": angle, "original": groups}
     several = {} if name == "digits" else {"digit": digit}
