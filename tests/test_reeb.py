@@ -197,3 +197,15 @@ def test_bad_input(torus):
         ReebGraph(points, np.ones(400))
     with pytest.raises(ValueError, match="made without a map"):
         ReebGraph(points, points[:, 0]).assign(points)
+
+
+def test_repeated_rows_do_not_change_the_graph():
+    X, y, _ = feature_example("torus x", 600, random_state=0)
+    once, thrice = (
+        reeb_graph(X, y[:, 0]),
+        reeb_graph(np.repeat(X, 3, axis=0), np.repeat(y[:, 0], 3)),
+    )
+    assert np.array_equal(thrice.branches, once.branches) and np.allclose(thrice.nodes, once.nodes)
+    assert np.array_equal(thrice.membership, np.repeat(once.membership, 3))
+    with pytest.raises(ValueError, match="3 rows that differ"):
+        reeb_graph(np.repeat(X[:3], 5, axis=0), np.arange(15.0))

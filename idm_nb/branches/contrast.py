@@ -12,6 +12,7 @@ from scipy.stats import norm
 
 from ..core.checks import check_points
 from ..core.files import Storage
+from ..core.rows import distinct_rows
 from ..core.work import labels_of
 
 # %% ../../nbs/08_branches/33_contrast.ipynb #5f35a5b4
@@ -173,7 +174,8 @@ class BranchContrast(Storage):
         columns = names if columns is None else columns
         X, branch = check_points(X), np.asarray(membership)
         features = np.asarray(features, dtype=float).reshape(len(X), -1)
-        groups = labels_of(groups, len(X))
+        # equal rows are one row that was seen several times
+        groups = distinct_rows(X)[1] if groups is None else labels_of(groups, len(X))
         if not sp.issparse(table):
             table = X if table is None else check_points(table, "table")
         count, m = int(branch.max()) + 1, table.shape[1]

@@ -18,8 +18,9 @@ from ..branches.level_sets import ODDS, WINDOW
 from ..branches.support import Support, supported
 from ..core.checks import check_choice, check_features, check_number, check_points
 from ..core.files import Storage
-from ..core.rows import PrincipalAxes
+from ..core.rows import PrincipalAxes, canonical_rows, mean_of
 from .estimator import IteratedDiffusionMap
+from .rows import joined_groups
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #876d03b4
 def columns_of(branches, ranges, piece):
@@ -58,7 +59,8 @@ def draw_graph(graph, ax, points, size, cmap):
     ax = plt.figure(figsize=(4, 4)).add_subplot() if ax is None else ax
     place, colours = columns_of(graph.branches, graph.ranges, graph.pieces), plt.get_cmap(cmap)
     at = [place[(graph.branches == v).any(axis=1)].mean() for v in range(len(graph.nodes))]
-    shift = np.random.default_rng(0).uniform(-0.12, 0.12, len(graph.heights))
+    # evenly spread, and not the random numbers from which the data may have been made
+    shift = 0.24 * (np.arange(len(graph.heights)) * 0.618034 % 1 - 0.5)
     for b, (lower, upper) in enumerate(graph.branches):
         t = np.linspace(0, 1, 101)
         ease = lambda s: np.clip(s, 0, 1) ** 2 * (3 - 2 * np.clip(s, 0, 1))
@@ -77,6 +79,20 @@ def draw_graph(graph, ax, points, size, cmap):
     ax.set(xticks=[], ylabel="feature")
     ax.spines[["top", "right", "bottom"]].set_visible(False)
     return ax
+
+# %% ../../nbs/09_estimator/38_branches.ipynb #f0undon1
+def found_on(points, heights, groups, known, options):
+    "Axes, branches, membership and groups of the rows; those that coincide are one, with the mean feature."
+    if known is not None:
+        return PrincipalAxes(points), known, known.membership, groups
+    first, inverse = canonical_rows(points)
+    if len(first) < 4:
+        raise ValueError(f"points has only {len(first)} rows that differ: a graph needs 4")
+    axes = PrincipalAxes(points[first])
+    mean = mean_of(inverse, heights[:, None], np.ones(len(inverse)))[0][:, 0]
+    found = Branches(axes(points[first]), mean, **options)
+    groups = None if groups is None else joined_groups(groups, inverse, len(first))
+    return axes, found, found.membership[inverse], groups
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #f808bd7b
 class ReebGraph(Storage):
@@ -128,10 +144,9 @@ class ReebGraph(Storage):
     ):
         self.points = check_points(points, "points", min_points=4)
         self.heights = check_heights(heights, len(self.points))
-        self.axes, self.model, self.groups = PrincipalAxes(self.points), None, groups
         self.options = dict(odds=odds, window=window, n_neighbors=n_neighbors)
-        self.found = known or Branches(self.axes(self.points), self.heights, **self.options)
-        self.membership = self.found.membership
+        given, self.model = (self.points, self.heights, groups, known), None
+        self.axes, self.found, self.membership, self.groups = found_on(*given, self.options)
 
     nodes = property(lambda self: (self.glued or self.found).nodes)
     branches = property(lambda self: (self.glued or self.found).ends)
