@@ -1,24 +1,34 @@
 #!/usr/bin/env python3
-"""Fit and place a table that is read in parts from Parquet, by two local workers of dask, one of which is killed.
+"""Scale: a table that is fitted and placed in parts, and how the fit grows with rows, columns and processes.
 
-    python bench/beyond_memory.py [--rows 1000000] [--landmarks 3000] [--compare 30000] [--kill] [--json FILE]
+    python bench/beyond_memory.py [PART ...] [--rows 10000000] [--landmarks 3000] [--compare 30000] [--kill] [--json FILE]
+
+Parts: table growth columns jobs; the first by default. What was measured by an earlier run stays in FILE until its
+part is measured again.
 
 The table: 20 columns, a torus and a circle turned in 20 dimensions, sampled unevenly, with noise in all columns and in
-the feature (x of the torus, two branches). Written once, a million rows a file. Then: the fit from the lazy table,
-placing of all rows (values and coordinates, to Parquet), and both on 20000 rows that are in no file. R2 is that of the
-feature without its noise; recall that of 50 neighbours in the feature on the same side, among 10000 rows; coverage the
-share of noisy features within 1.96 standard errors. Beside it a fit of --compare rows of the same table in memory.
+the feature (x of the torus, two branches). Written once, a million rows a file. Then: the fit from the lazy table by two
+local workers of dask, placing of all rows (values and coordinates, to Parquet), and both on 20000 rows that are in no
+file. With --kill a worker is killed while rows are placed. R2 is that of the feature without its noise; recall that of
+50 neighbours in the feature on the same side, among 10000 rows; coverage the share of noisy features within 1.96
+standard errors. Beside it a fit of --compare rows of the same table in memory.
+
+growth, columns, jobs: fits of tables of the same kind in processes of their own, one thread; see their functions.
 """
 
 import argparse
+import importlib.metadata
 import json
 import os
 import resource
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -26,22 +36,31 @@ import numpy as np
 from idm_nb import IteratedDiffusionMap
 from idm_nb.diffusion import recall_by_component
 
+HERE = Path(__file__).resolve().parent
 COLUMNS, PER_FILE, PER_GROUP = 20, 10**6, 50_000
 NAMES = [f"x{k}" for k in range(COLUMNS)]
-TURN = np.linalg.qr(np.random.default_rng(7).normal(size=(COLUMNS, COLUMNS)))[0]
 
 
-def table(n, seed):
+def turned(columns):
+    "A rotation of so many columns."
+    return np.linalg.qr(np.random.default_rng(7).normal(size=(columns, columns)))[0]
+
+
+TURN = turned(COLUMNS)
+
+
+def table(n, seed, columns=COLUMNS):
     "Rows `(n, 20)`, features `(n,)` with noise and without, and the side of the torus (0 where there is one)."
+    turn = TURN if columns == COLUMNS else turned(columns)
     rng = np.random.default_rng(seed)
     theta, phi, psi = rng.uniform(0, 2 * np.pi, (3, n))
     theta, phi = theta + 0.8 * np.sin(theta), phi + 0.5 * np.sin(phi)
-    ring, places = 2 + np.cos(theta), np.zeros((n, COLUMNS))
+    ring, places = 2 + np.cos(theta), np.zeros((n, columns))
     shown = ring * np.cos(phi), ring * np.sin(phi), np.sin(theta), np.cos(psi), np.sin(psi)
     places[:, :5] = np.stack(shown, axis=1)
     exact = places[:, 0].copy()
     side = np.where(np.abs(exact) < 1, np.sign(places[:, 1]), 0)
-    X = (places + 0.05 * rng.normal(size=places.shape)) @ TURN
+    X = (places + 0.05 * rng.normal(size=places.shape)) @ turn
     return X, exact + 0.1 * rng.normal(size=n), exact, side
 
 
@@ -88,13 +107,20 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def kill_one(client, target, least):
-    "Kill a worker when some parts are written; returns the thread that waits for that."
+def worker_time(client):
+    "Processor time of the workers that live."
+    return sum(client.run(time.process_time).values())
+
+
+def kill_one(client, target, least, lost):
+    "Kill a worker when some parts are written; returns the thread that waits for that, and does it."
 
     def act():
         while len(list(target.glob("*.parquet"))) < least:
             time.sleep(0.2)
-        os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        worker, number = next(iter(client.run(os.getpid).items()))
+        lost.append(client.run(time.process_time, workers=[worker])[worker])
+        os.kill(number, signal.SIGKILL)
 
     thread = threading.Thread(target=act)
     thread.start()
@@ -119,8 +145,9 @@ def beyond_memory(source, target, options):
         model = IteratedDiffusionMap(landmarks=options.landmarks, random_state=0)
         model.fit(frame[NAMES], frame["y"])
         fitted = dict(seconds=time.time() - start, processor=time.process_time() - used)
-        fitted["gigabytes"] = max(client.run(peak).values())
-        thread = kill_one(client, target, 3) if options.kill else None
+        fitted["gigabytes"], fitted["workers"] = max(client.run(peak).values()), worker_time(client)
+        lost = []
+        thread = kill_one(client, target, 3, lost) if options.kill else None
         start = time.time()
         meta = place_part(frame[NAMES].head(1), model)
         sent = dask.delayed(model, pure=False, traverse=False)
@@ -129,6 +156,7 @@ def beyond_memory(source, target, options):
         placed = dict(seconds=time.time() - start, gigabytes=max(client.run(peak).values()))
         if thread is not None:
             thread.join()
+        placed["workers"] = worker_time(client) + sum(lost) - fitted["workers"]
     written = sum(pq.ParquetFile(file).metadata.num_rows for file in target.glob("*.parquet"))
     assert written == rows, f"{written} rows of {rows} were written"
     bytes_read = sum(file.stat().st_size for file in files)
@@ -164,18 +192,59 @@ def in_memory(source, n):
     return dict(rows=n, processor=used, **judged(model))
 
 
-def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rows", type=int, default=10**6)
-    parser.add_argument("--landmarks", type=int, default=3000)
-    parser.add_argument("--compare", type=int, default=30_000, help="0: no fit in memory beside it")
-    parser.add_argument("--kill", action="store_true", help="kill a worker while rows are placed")
-    parser.add_argument("--folder", type=Path, help="where the table is, or will be; kept")
-    parser.add_argument("--json", help="write the figures there, too")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
+# a fit in memory, in a process of its own
+
+FIT = """
+import json, os, resource, sys, time, warnings
+sys.path.insert(0, {here!r})
+from beyond_memory import judged, peak, table
+from idm_nb import IteratedDiffusionMap
+warnings.simplefilter("ignore")
+X, y, _, _ = table({rows}, 0, {columns})
+before, start, used = peak(), time.time(), time.process_time()
+model = IteratedDiffusionMap(random_state=0, **{options}).fit(X, y)
+found = dict(seconds=time.time() - start, processor=time.process_time() - used)
+found |= dict(before=before, gigabytes=peak(), stages=model.estimate_.seconds_, r2=model.verdict_.r2)
+print(json.dumps(found))
+"""
+
+
+def fit_alone(rows, columns=COLUMNS, **options):
+    "Seconds, processor seconds and peak memory of a fit in a new process with one thread for linear algebra."
+    code = FIT.format(here=str(HERE), rows=rows, columns=columns, options=options)
+    one = dict(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", PYTHONPATH=str(HERE.parent))
+    line = [sys.executable, "-c", code]
+    done = subprocess.run(line, check=True, stdout=subprocess.PIPE, env={**os.environ, **one})
+    found = json.loads(done.stdout.splitlines()[-1])
+    print(rows, columns, options, found, file=sys.stderr, flush=True)
+    return found
+
+
+def growth(options):
+    "Fits of 3000 to 300000 rows of 20 columns: all rows, and 10000 landmarks from 100000 rows on."
+    sizes = (3000, 10_000, 30_000, 100_000, 300_000)
+    found = {str(n): fit_alone(n) for n in sizes if n <= options.largest}
+    return found | {
+        f"{n}, 10000 landmarks": fit_alone(n, landmarks=10_000) for n in sizes if n >= 100_000
+    }
+
+
+def columns(options):
+    "Fits of 3000 rows of 50, 500 and 5000 columns."
+    return {str(m): fit_alone(3000, m) for m in (50, 500, 5000)}
+
+
+def jobs(options):
+    "Fits of 3000 and 30000 rows with `n_jobs` of 1 and 2, in turns."
+    found = {}
+    for n in (3000, 30_000):
+        for count in (1, 2):
+            found[f"{n} rows, n_jobs={count}"] = fit_alone(n, n_jobs=count)
+    return found
+
+
+def whole_table(options):
+    "The table in parts, and the fit in memory beside it."
     with tempfile.TemporaryDirectory() as home:
         source = options.folder or Path(home) / "table"
         if not source.exists():
@@ -186,9 +255,47 @@ def main():
         results = {"beyond": found}
         if options.compare:
             results["in memory"] = in_memory(source, options.compare)
-    print(json.dumps(results, indent=1))
-    if options.json:
-        Path(options.json).write_text(json.dumps(results, indent=1))
+    return results
+
+
+PARTS = {"table": whole_table, "growth": growth, "columns": columns, "jobs": jobs}
+
+
+def versions():
+    "Versions of what was measured."
+    names = ("idm_nb", "numpy", "scipy", "scikit-learn", "dask", "pandas", "pyarrow")
+    found = {
+        name: importlib.metadata.version(name)
+        for name in names
+        if find_spec(name.replace("scikit-", "sk"))
+    }
+    return {"python": sys.version.split()[0], **found}
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--rows", type=int, default=10**7)
+    parser.add_argument("--landmarks", type=int, default=3000)
+    parser.add_argument("--compare", type=int, default=30_000, help="0: no fit in memory beside it")
+    parser.add_argument("--kill", action="store_true", help="kill a worker while rows are placed")
+    parser.add_argument("--folder", type=Path, help="where the table is, or will be; kept")
+    parser.add_argument("--largest", type=int, default=300_000, help="most rows of growth")
+    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    options = parser.parse_args()
+    unknown = {*options.parts} - {*PARTS}
+    if unknown:
+        parser.error(f"unknown part {sorted(unknown)[0]!r}")
+    warnings.simplefilter("ignore")
+    for name in options.parts or ["table"]:
+        measured = PARTS[name](options)
+        measured = {"versions": versions(), **(measured if name == "table" else {name: measured})}
+        print(json.dumps(measured, indent=1))
+        if options.json:
+            kept = json.loads(options.json.read_text()) if options.json.exists() else {}
+            options.json.write_text(json.dumps(kept | measured, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
 """Every number between the rows and the embedding, halved and doubled.
 
 The numbers are found in the code: constants in capitals, grids of numbers, numbers of classes, and
-numeric defaults, in the modules through which rows pass on their way to `embedding_`. For each the
-script prints the largest change of R2 and of the recall of held-out rows over six examples of the
-book, with and without noise, and three measured tables. Run it from the root:
+numeric defaults of the functions that run while a model is fitted. A default that is a constant counts
+as that constant. For each the script prints the largest change of R2 and of the recall of held-out
+rows over six examples of the book, with and without noise, three measured tables, and a table with
+more rows than the kernels have centres. Run it from the root:
 
-    python bench/constants.py [rows]
+    python bench/constants.py [rows] [part of a name]
 """
 
 import importlib
 import inspect
 import sys
+import threading
 import warnings
 from collections import defaultdict
 from pathlib import Path
@@ -30,6 +32,7 @@ NOT_ON_THE_WAY = (
     "regression.verdict",
     "branches.support",
     "branches.contrast",
+    "regression.curve",  # sentences of the verdict
 )
 NAMES = ("annulus radius", "annulus angle", "torus theta", "torus phi", "torus x", "sphere x")
 
@@ -58,28 +61,53 @@ def times(value, factor):
     return type(value)(round(value * factor)) if isinstance(value, int) else value * factor
 
 
-def places():
+def executed(tasks):
+    "Code objects that run while models are fitted."
+    seen = set()
+
+    def note(frame, event, _):
+        if event == "call":
+            seen.add(frame.f_code)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        for task in tasks:
+            fit(task)
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return seen
+
+
+def places(seen):
     "Dict from the name of a number to its value and the functions that set it."
-    found = defaultdict(list)
+    found, names = defaultdict(list), {name for code in seen for name in code.co_names}
+    constants = {}  # from the object to the name; small integers are one object for all uses
 
     def note(name, value, put):
         if numeric(value):
-            found[name].append((value, put))
+            found[constants.get(id(value), name)].append((value, put))
 
+    for module in modules():
+        for name, value in vars(module).items():
+            if name.isupper() and numeric(value) and not isinstance(value, int):
+                same = [n for n in constants.values() if n.split(".")[0] == name]
+                constants.setdefault(id(value), f"{name}.{len(same)}" if same else name)
     for module in modules():
         space = vars(module)
         own = [o for o in space.values() if getattr(o, "__module__", "") == module.__name__]
         functions = [o for o in own if inspect.isfunction(o)]
         for name, value in list(space.items()):
-            if name.isupper():  # the same in each module that imports it
+            if name.isupper() and name in names:  # the same in each module that imports it
                 note(name, value, lambda v, space=space, name=name: space.__setitem__(name, v))
         for cls in filter(inspect.isclass, own):
             for name, value in list(vars(cls).items()):
-                if not name.startswith("_"):
+                if not name.startswith("_") and name in names:
                     put = lambda v, cls=cls, name=name: setattr(cls, name, v)
                     note(f"{cls.__name__}.{name}", value, put)
             functions += [f for f in vars(cls).values() if inspect.isfunction(f)]
-        for function in functions:
+        for function in (f for f in functions if inspect.unwrap(f).__code__ in seen):
             defaults, spec = function.__kwdefaults__ or {}, inspect.signature(function).parameters
             for name, value in list(defaults.items()):
                 put = lambda v, table=defaults, name=name: table.__setitem__(name, v)
@@ -117,13 +145,25 @@ def examples(n):
     digit = np.repeat(np.arange(3), [len(part[1]) for part in turned])
     order = np.random.default_rng(0).permutation(len(X))
     yield "digits", X[order], angle[order, None], angle[order, None], digit[order]
+    X, y, _ = feature_example("annulus radius", 2000, random_state=0)
+    noise = 0.1 * y.std(axis=0) * np.random.default_rng(0).normal(size=y.shape)
+    yield "annulus radius, 1800 rows", X, y + noise, y, np.zeros(len(X))
+
+
+def rows_to_fit(task):
+    return len(task[1]) - min(200, len(task[1]) // 4)
+
+
+def fit(task):
+    "A model of all rows but those held out."
+    n = rows_to_fit(task)
+    return IteratedDiffusionMap(random_state=0).fit(task[1][:n], task[2][:n])
 
 
 def measure(task):
     "R2 and recall of held-out rows."
-    _, X, seen, y, side = task
-    n = len(X) - min(200, len(X) // 4)
-    model = IteratedDiffusionMap(random_state=0).fit(X[:n], seen[:n])
+    _, X, _, y, side = task
+    model, n = fit(task), rows_to_fit(task)
     known = model.embedding_, y[:n], side[:n]
     new = model.place(X[n:])
     missed = np.sum((new.values - y[n:]) ** 2) / np.sum((y[n:] - y[n:].mean(axis=0)) ** 2)
@@ -131,17 +171,18 @@ def measure(task):
     return 1 - missed, recall_by_component(*known, new.coordinates, y[n:], side[n:], k)
 
 
-def main(n):
-    "Print the table for examples of `n` rows."
+def main(n, part=""):
+    "Print the table for examples of `n` rows and the numbers with `part` in their name."
     warnings.simplefilter("ignore")
     tasks = list(examples(n))
+    found = places(executed(tasks))
     base = np.array([measure(task) for task in tasks])
     for task, (r2, recall) in zip(tasks, base, strict=True):
-        print(f"{task[0]:24} R2 {r2:.4f}, recall {recall:.3f}")
-    found = places()
+        print(f"{task[0]:26} R2 {r2:.4f}, recall {recall:.3f}")
     print(f"\n{len(found)} numbers; the largest change of R2 and recall, halved and doubled")
-    print(f"{'number':46} {'value':>12} {'R2':>7} {'recall':>7} {'mean':>7}   where")
-    for name, owners in sorted(found.items()):
+    print(f"{'number':40} {'value':>12} {'R2':>7} {'recall':>7} {'mean':>7}   where")
+    nothing = []
+    for name, owners in sorted((n, o) for n, o in found.items() if part in n):
         change = np.full((2, len(tasks), 2), np.nan)
         for i, factor in enumerate((0.5, 2)):
             try:
@@ -150,21 +191,25 @@ def main(n):
                 for j, task in enumerate(tasks):
                     change[i, j] = np.subtract(measure(task), base[j])
             except Exception as error:  # a value that is not possible
-                print(f"{name:46} times {factor}: {type(error).__name__}")
+                print(f"{name:40} times {factor}: {type(error).__name__}")
             finally:
                 for value, put in owners:
                     put(value)
-        if np.isfinite(change).any():
-            value, worst = owners[0][0], np.nanmax(np.abs(change), axis=(0, 1))
-            i, j = np.unravel_index(np.nanargmax(np.abs(change[..., 1])), change.shape[:2])
-            where = f"{tasks[j][0]}, {('halved', 'doubled')[i]}" if worst[1] >= 0.01 else ""
-            shown = f"{value:12.4g}" if np.isscalar(value) else f"{value[0]:.2g}..{value[-1]:.2g}"
-            mean = np.nanmean(np.abs(change[..., 1]))
-            print(
-                f"{name:46} {shown:>12} {worst[0]:7.3f} {worst[1]:7.3f} {mean:7.4f}   {where}",
-                flush=True,
-            )
+        value = owners[0][0]
+        shown = f"{value:12.4g}" if np.isscalar(value) else f"{value[0]:.2g}..{value[-1]:.2g}"
+        if not np.nanmax(np.abs(change)) > 0:
+            nothing.append(f"{name} ({shown.strip()})")
+            continue
+        worst = np.nanmax(np.abs(change), axis=(0, 1))
+        i, j = np.unravel_index(np.nanargmax(np.abs(change[..., 1])), change.shape[:2])
+        where = f"{tasks[j][0]}, {('halved', 'doubled')[i]}" if worst[1] >= 0.01 else ""
+        mean = np.nanmean(np.abs(change[..., 1]))
+        print(
+            f"{name:40} {shown:>12} {worst[0]:7.3f} {worst[1]:7.3f} {mean:7.4f}   {where}",
+            flush=True,
+        )
+    print("no change at all:", ", ".join(nothing) or "none")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 300)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 300, *sys.argv[2:3])

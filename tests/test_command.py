@@ -4,13 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import idm_nb
-from idm_nb.app import read_table
-from idm_nb.app.command_line import build_parser, main
+from idm_nb.app import read_table, tables
+from idm_nb.app.command_line import build_parser, load_inputs, main
 from idm_nb.app.tables import write_table
 from idm_nb.core import load
 from idm_nb.datasets import feature_example
@@ -556,3 +557,180 @@ def test_words_and_truth_values_as_numbers(tmp_path, capsys):
     refused(capsys, fit(tmp_path / "w.csv", *quick), "type --binary large", status=1)
     assert fit(tmp_path / "w.csv", *quick, "--binary", "large") == 0
     assert "'no' is used as 0, 'yes' as 1" in capsys.readouterr().err
+
+
+# files that are fitted in parts
+
+PARTLY = ("--feature", "x", "--regressor", "kernel", "--landmarks", "150", "--quiet")
+
+
+def torus_file(path, n=6000, **columns):
+    "A table of a torus with the feature x, written in groups of 1000 rows; returns its columns."
+    X, y, _ = feature_example("torus x", n, random_state=0)
+    noise = 0.1 * np.random.default_rng(1).normal(size=n)
+    columns = {**dict(zip("abc", X.T)), "x": y[:, 0] + noise, **columns}
+    parts = ({k: c[i : i + 1000] for k, c in columns.items()} for i in range(0, n, 1000))
+    tables.WRITERS[tables.ending(path)](path, parts, n)
+    return columns
+
+
+@pytest.mark.parametrize("kind", [".parquet", ".csv", ".csv.gz", ".feather"])
+def test_a_long_file_is_never_whole_in_memory(kind, tmp_path, monkeypatch):
+    "60000 rows of 20 columns take 9.6 MB; the pool of 4000 rows 0.64 MB, a part 0.32 MB."
+    rng, rows = np.random.default_rng(0), 60_000
+    names, path = [f"x{k}" for k in range(20)], tmp_path / f"long{kind}"
+    values = rng.integers(0, 1000, (rows, 20)) / 8
+    parts = (dict(zip(names, values[k : k + 3000].T)) for k in range(0, rows, 3000))
+    tables.WRITERS[tables.ending(path)](path, parts, rows)
+    for name in ("TextFile", "ArrowFile"):
+        monkeypatch.setattr(getattr(tables, name), "whole", lambda rows: pytest.fail("whole"))
+    monkeypatch.setattr("idm_nb.app.many_rows.PART", 2000)
+    options = ["fit", str(path), "--feature", "x0", "--out", "o", "--landmarks", "200"]
+    tracemalloc.start()
+    given = load_inputs(build_parser().parse_args(options))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (
+        given.count == rows and len(given.table) == 4000 and (np.diff(given.table.rows) > 0).all()
+    )
+    assert np.array_equal(given.table.numbers(names), values[given.table.rows - 1])
+    assert peak < values.nbytes / 3
+
+
+def test_a_file_that_is_fitted_in_parts(tmp_path, capsys):
+    outs = []
+    for kind in ("parquet", "csv"):
+        path, out = tmp_path / f"long.{kind}", tmp_path / kind
+        columns = torus_file(path, 60_000)
+        assert main(["fit", str(path), *PARTLY, "--out", str(out)]) == 0
+        assert {p.name for p in out.iterdir()} == RESULTS
+        outs.append((read_table(out / "predictions.csv"), read_table(out / "embedding.csv"), out))
+    predictions, embedding, out = outs[0]
+    part, rows = predictions.columns["part"], np.arange(1, 60_001)
+    assert (part == "train").sum() == 150 and (part == "held-out").sum() == 600
+    assert np.array_equal(predictions.columns["row"], rows)
+    assert np.allclose(predictions.numbers(["x"])[:, 0], columns["x"], rtol=1e-12)
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["rows"] == 60_000 and summary["rows_drawn"] == 3000
+    assert summary["held_out"]["rows"] == 600 and summary["parameters"]["landmarks"] == 150
+    # the model names its rows by their place in the file, and places the others as it did here
+    model = load(out / "model.npz")
+    assert np.array_equal(model.rows, rows[part == "train"])
+    assert np.allclose(model.truth[:, 0], columns["x"][model.rows - 1])
+    some = read_table(tmp_path / "long.csv").part(slice(0, 200))
+    told = model.told_of(some, None, True)
+    for table in (predictions, embedding):
+        for name in {*told} & {*table.names}:
+            assert np.allclose(told[name], np.asarray(table.columns[name])[:200].astype(float))
+    # the errors that were measured on 600 rows hold for all the others
+    placed = part == "placed"
+    values, errors, truth = predictions.numbers(["predicted_x", "standard_error", "x"])[placed].T
+    r2 = 1 - np.mean((values - truth) ** 2) / truth.var()
+    assert abs(r2 - summary["held_out"]["r2"]) < 3 * (1 - r2) * np.sqrt(3 / 600)
+    assert np.mean(np.abs(values - truth) < 1.96 * errors) == pytest.approx(
+        0.95, abs=3 * np.sqrt(0.95 * 0.05 / 150)
+    )
+    for first, second in zip(outs[0][:2], outs[1][:2]):
+        assert first.names == second.names
+        numbers = [name for name in first.names if name not in ("part", "foreign")]
+        assert np.allclose(first.numbers(numbers), second.numbers(numbers))
+        assert (first.columns["part"] == second.columns["part"]).all()
+    for name in ("branches.csv", "relevance.csv", "branch_columns.csv"):
+        assert (outs[0][2] / name).read_text() == (outs[1][2] / name).read_text()
+
+
+def test_in_parts_and_in_memory_are_equal(tmp_path, monkeypatch):
+    "All rows are in the pool, so nothing but the reading differs."
+    side = np.where(np.arange(600) % 3, "left", "right")
+    person = np.char.add("p", (np.arange(600) // 4).astype(str))
+    columns = torus_file(tmp_path / "d.csv", 600, side=side, person=person)
+    gone = np.where(np.arange(600) % 7 == 0, np.nan, columns["x"])
+    write_table(tmp_path / "d.csv", {**columns, "x": gone})
+    monkeypatch.chdir(tmp_path)
+    more = ("--binary", "side", "--group", "person", "--index", "person", "--jobs", "2")
+    assert main(["fit", "d.csv", *PARTLY, *more, "--out", "memory"]) == 0
+    monkeypatch.setattr("idm_nb.app.many_rows.is_longer", lambda rows, most: True)
+    assert main(["fit", "d.csv", *PARTLY, *more, "--out", "parts"]) == 0
+    summaries = []
+    for out in ("memory", "parts"):
+        summary = json.loads((tmp_path / out / "summary.json").read_text())
+        summaries.append({k: v for k, v in summary.items() if k not in ("seconds", "rows_drawn")})
+    for name in ("predictions.csv", "embedding.csv"):
+        first, second = (read_table(tmp_path / out / name) for out in ("memory", "parts"))
+        assert first.names == second.names and len(first) == len(second) == 600
+        for column in first.names:
+            one, two = first.columns[column], second.columns[column]
+            if one.dtype.kind == "f":
+                assert np.allclose(one, two, equal_nan=True)
+            else:
+                assert (one == two).all()
+    # rows without a feature are no part of the pool, which changes the draw of the held-out rows
+    assert summaries[0]["rows"] == summaries[1]["rows"] == 600
+    for name in ("branches.csv", "relevance.csv"):
+        assert (tmp_path / "memory" / name).read_text() == (tmp_path / "parts" / name).read_text()
+
+
+def test_a_fit_in_parts_that_was_stopped_goes_on(tmp_path, monkeypatch, capsys):
+    import idm_nb.app.command_line as module
+
+    torus_file(tmp_path / "d.parquet")
+    monkeypatch.chdir(tmp_path)
+    whole, calls, stopped = module.row_columns, [], [4]
+
+    def counted(table, **options):
+        calls.append(len(table))
+        if len(calls) == stopped[0]:
+            raise KeyboardInterrupt
+        return whole(table, **options)
+
+    monkeypatch.setattr(module, "row_columns", counted)
+    command = ["fit", "d.parquet", *PARTLY, "--out", "there/results"]
+    assert main(command) == 130 and "stopped" in capsys.readouterr().err
+    assert os.listdir("there") == ["results.parts"]
+    assert main([*command, "--seed", "1"]) == 2  # another map
+    assert "parts of another run: remove it" in capsys.readouterr().err
+    calls.clear()
+    stopped[0] = 0
+    assert main(command) == 0
+    assert len(calls) == 4 and os.listdir("there") == ["results"]  # three of six, one to compare
+    assert main([*command[:-1], "again"]) == 0
+    for name in ("predictions.csv", "embedding.csv", "relevance.csv"):
+        assert (tmp_path / "there/results" / name).read_text() == (
+            tmp_path / "again" / name
+        ).read_text()
+
+
+def test_bad_entries_of_a_long_file_are_known_before_the_work(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        "idm_nb.app.command_line.run_fit", lambda *given: pytest.fail("work was done")
+    )
+    columns = torus_file(tmp_path / "d.csv")
+    for value, words in ((np.nan, "column 'a' has a gap at data row 5001"), (np.inf, "not finite")):
+        a = np.where(np.arange(6000) == 5000, value, columns["a"])
+        write_table("d.csv", {**columns, "a": a})
+        refused(capsys, main(["fit", "d.csv", *PARTLY, "--out", "o"]), words, status=1)
+    side = np.array(["left", "right"])[np.arange(6000) % 2].astype(object)
+    side[5500] = "top"
+    write_table("d.csv", {**columns, "side": side})
+    given = ["fit", "d.csv", *PARTLY, "--out", "o", "--binary", "side"]
+    refused(capsys, main(given), "holds 3 different values ('left', 'right', 'top')", status=1)
+    write_table("d.csv", {**columns, "x": np.where(np.arange(6000) < 5990, np.nan, columns["x"])})
+    told = "leaves 10 rows to fit: at least 16 are needed"
+    refused(capsys, main(["fit", "d.csv", *PARTLY, "--out", "o"]), told, status=1)
+    assert os.listdir() == ["d.csv"]
+
+
+def test_gaps_are_left_out_of_a_long_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    columns = torus_file(tmp_path / "d.csv")
+    a = np.where(np.arange(6000) % 1000 == 3, np.nan, columns["a"])
+    x = np.where(np.arange(6000) % 10 == 0, np.nan, columns["x"])
+    write_table("d.csv", {**columns, "a": a, "x": x})
+    assert main(["fit", "d.csv", *PARTLY, "--out", "o", "--drop-gaps"]) == 0
+    assert "606 rows have a gap or no value of the feature" in capsys.readouterr().err
+    table = read_table("o/predictions.csv")
+    assert np.array_equal(table.columns["row"], np.flatnonzero(np.isfinite(a)) + 1)
+    part, known = table.columns["part"], np.isfinite(table.numbers(["x"], gaps=True)[:, 0])
+    assert (part[~known] == "placed").all() and (part == "train").sum() == 150
+    assert np.isfinite(table.numbers(["predicted_x", "standard_error"])).all()

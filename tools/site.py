@@ -194,10 +194,11 @@ def folded_as(cell):
     lines = code_lines(cell.source)
     if not lines or "#| code-fold" in cell.source or "#| echo" in cell.source:
         return None
-    if re.fullmatch(r"(?:\s*(?:#.*|(?:from|import) [^(\n]*|from [^(]*\([^)]*\))\s*)+", cell.source):
-        return "Imports"
     if re.search(r"^#\| label: fig-", cell.source, re.M):
         return "Code of the figure"
+    statements = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+    if re.fullmatch(r"(?:\s*(?:(?:from|import) [^(\n]*|from [^(\n]*\([^)]*\))\s*)+", statements):
+        return "Imports"
     if not cell.get("outputs") and "assert" not in cell.source and len(lines) > 5:
         return "Preparation"
     return "Code" if len(lines) > 15 else None

@@ -29,6 +29,8 @@ class Inputs:
     group, label : str or None, columns of groups and of labels that the map is not given
     shape : (height, width) if the columns are pixels, or None
     binary : dict from the name of a column to the pair of words that are 0 and 1
+    rows : Rows of a file that is fitted in parts, of which `table` is the pool, or None
+    count : int, number of these rows
     """
 
     table: object
@@ -39,6 +41,8 @@ class Inputs:
     label: str = None
     shape: tuple = None
     binary: dict = None
+    rows: object = None
+    count: int = 0
 
 
 def note(text):
@@ -93,14 +97,50 @@ def word_pairs(options, table, source):
         pairs[name] = tuple(words)
     return pairs
 
+# %% ../../nbs/12_application/51_command_line.ipynb #295b1052
+def open_table(options):
+    """The table of `fit`, and whether it is fitted in parts.
+
+    It is if it has more rows than the landmarks are drawn from. Arrays of NPZ files, cells of h5ad
+    files and a table beside a second one with the features are read whole.
+    """
+    from idm_nb.app.many_rows import is_longer
+    from idm_nb.app.tables import ending, read_table, rows_of
+    from idm_nb.core.rows import POOL
+    from idm_nb.idm.beyond_memory import LAZY_LANDMARKS
+
+    words = [n for n in (options.group, options.label, *(options.binary or ())) if n]
+    style = style_of(options, words=words)
+    if not options.feature_file and ending(options.data) not in (".npz", ".h5ad"):
+        rows = rows_of(options.data, **style)
+        if is_longer(rows, POOL * (options.landmarks or LAZY_LANDMARKS)):
+            if rows.index:
+                rows.find(rows.index)
+            return rows, True
+    return read_table(options.data, **style), False
+
+
+def words_of(rows, names):
+    "`Table` of the different entries of some columns of `Rows`."
+    import numpy as np
+
+    from idm_nb.app.many_rows import PART
+    from idm_nb.app.tables import Table
+
+    names, found = [rows.find(name)[0] for name in names or ()], {}
+    for part in rows.parts(PART) if names else ():
+        for name in names:
+            words = np.unique(np.asarray(part.columns[name]).astype(str))
+            found[name] = np.union1d(found.get(name, words), words)
+    return Table(found, rows.source, style=rows.style)
+
 # %% ../../nbs/12_application/51_command_line.ipynb #016d0c9b
 def load_inputs(options):
     "The `Inputs` that the arguments of `fit` name."
     from idm_nb.app.results import OURS
-    from idm_nb.app.tables import UsageError, read_table
+    from idm_nb.app.tables import UsageError
 
-    words = [n for n in (options.group, options.label, *(options.binary or ())) if n]
-    table = read_table(options.data, **style_of(options, words=words))
+    table, in_parts = open_table(options)
     for text in table.notes:
         note(f"{table.source}: {text}")
     source, features = load_features(options, table)
@@ -118,20 +158,62 @@ def load_inputs(options):
         raise ValueError(
             f"a feature named {taken[0]!r} is confused with a column of results: rename it"
         )
-    binary = word_pairs(options, table, source)
+    told = (words_of(table, options.binary),) * 2 if in_parts else (table, source)
+    binary = word_pairs(options, *told)
     inputs = Inputs(table, source, data, features, group, label, binary=binary)
+    if in_parts:
+        draw_pool(inputs, options)
     suspicions(inputs)
     return without_gaps(inputs) if options.drop_gaps else inputs
+
+# %% ../../nbs/12_application/51_command_line.ipynb #8d10217d
+def entries(part, features, data, binary, gaps):
+    "Features and data `(n, k)` of a part of a table that is fitted in parts, checked."
+    import numpy as np
+
+    from idm_nb.app.results import zero_or_one
+
+    part = zero_or_one(part, binary)
+    truth = part.numbers(features, role="feature", gaps=True)
+    return np.hstack([truth, part.numbers(data, role="data", gaps=gaps)])
+
+
+def draw_pool(given, options):
+    "Replace the `Rows` of `Inputs` by the rows from which the landmarks are drawn."
+    import numpy as np
+
+    from idm_nb.app.many_rows import drawn_rows
+    from idm_nb.app.results import FEWEST
+    from idm_nb.idm.beyond_memory import pool_rows
+
+    rows, told = given.table, (given.features, given.data, given.binary, options.drop_gaps)
+
+    def usable(part):
+        return np.isfinite(entries(part, *told)).all(axis=1)
+
+    def draw(count):
+        if count < FEWEST:
+            few = f"leaves {count} rows to fit: at least {FEWEST} are needed"
+            raise ValueError(f"{rows.source} {few}")
+        landmarks = options.landmarks and min(options.landmarks, count)
+        return pool_rows(count, landmarks, options.seed)
+
+    table, given.count, free = drawn_rows(rows, usable, draw)
+    if free < given.count:
+        lack = f"{given.count - free} rows have a gap or no value of the feature"
+        note(f"{rows.source}: {lack}: they are not fitted")
+    given.table = given.source = table
+    given.rows = rows
 
 # %% ../../nbs/12_application/51_command_line.ipynb #50ea07ed
 def suspicions(given):
     "Warn of what is rarely meant."
     import numpy as np
 
-    table, named = given.table, given.table.index
+    table, named, steps = given.table, given.table.index, np.diff(given.table.rows)
     for name in given.data:
         column = np.asarray(table.columns[name])
-        if column.dtype.kind in "iu" and len(column) > 1 and (np.diff(column) == 1).all():
+        if column.dtype.kind in "iu" and len(column) > 1 and (np.diff(column) == steps).all():
             told = f"column {name!r} counts the rows and is used as data; type --index"
             warnings.warn(f"{told} {shlex.quote(name)} if it only names them", stacklevel=2)
     if named:
@@ -234,6 +316,7 @@ def run_fit(given, options):
 
     from idm_nb.app.results import FILES, Results, check_folder, files_of, write_folder
     from idm_nb.app.tables import UsageError, split_rows
+    from idm_nb.idm.beyond_memory import LAZY_LANDMARKS
 
     check_folder(options.out, FILES)
     start, table = time.perf_counter(), given.table
@@ -244,13 +327,16 @@ def run_fit(given, options):
     asked = None if groups is None else groups[known]
     new[known] = split_rows(len(known), options.holdout, asked, options.seed)
     count = len(known) - new.sum()
+    if given.rows is not None and options.landmarks is None:
+        fitted.model.landmarks = min(LAZY_LANDMARKS, int(count))
     if options.landmarks is not None and options.landmarks > count:
         raise UsageError(
             f"--landmarks must be at most {count}, the rows to fit, got {options.landmarks}"
         )
+    drawn = "" if given.rows is None else f"{given.count} rows, of which these are drawn: "
     say(
         options,
-        f"{len(table)} rows, {len(given.data)} data columns, feature "
+        f"{drawn}{len(table)} rows, {len(given.data)} data columns, feature "
         f"{', '.join(given.features)}, {new.sum()} rows held out",
     )
     fitted.fit(table, truth, new=new | gaps, groups=groups, standard=options.scale == "standard")
@@ -261,10 +347,69 @@ def run_fit(given, options):
     say(options, "rows kept back, and what each column is for")
     results = Results(fitted, table, truth, new, **more)
     told = dict(idm_nb=__version__, group=given.group, scale=options.scale)
+    if given.rows is not None:
+        told |= dict(rows=given.count, rows_drawn=len(table))
     seconds = round(time.perf_counter() - start, 2)
     say(options, "the report")
-    write_folder(options.out, files_of(results, **told, seconds=seconds))
+    files = files_of(results, **told, seconds=seconds)
+    if given.rows is None:
+        write_folder(options.out, files)
+    else:
+        write_in_parts(options, given, results, files)
     return results
+
+# %% ../../nbs/12_application/51_command_line.ipynb #411f4aeb
+def row_columns(table, fitted, kept, drop):
+    "Columns of the two tables with a line for each row, for a part of a file, by file and name."
+    import numpy as np
+
+    from idm_nb.app.results import coordinate_columns, named_rows
+
+    truth = entries(table, fitted.features, fitted.columns, fitted.binary, drop)
+    truth = truth[:, : len(fitted.features)]
+    placed, known = fitted.placed(table)
+    trained = np.isin(table.rows, fitted.rows)
+    part = np.where(trained, "train", np.where(np.isin(table.rows, kept), "held-out", "placed"))
+    placed.foreign = placed.foreign & ~trained
+    truth[np.isnan(truth).any(axis=1)] = np.nan
+    first, features = {**named_rows(table, fitted.index), "part": part}, fitted.features
+    places = {"branch": placed.branch, **coordinate_columns(placed.embedding)}
+    tables = {
+        "embedding.csv": {**first, **places},
+        "predictions.csv": {**first, **dict(zip(features, truth.T)), **fitted.told(placed)},
+    }
+    found = ((file, name, column) for file, of in tables.items() for name, column in of.items())
+    return {f"{file}/{name}": np.asarray(column)[known] for file, name, column in found}
+
+
+def write_in_parts(options, given, results, files):
+    "Place all rows of a file in parts, and write the folder `options.out`."
+    from functools import partial
+    from shutil import rmtree
+
+    from idm_nb.app.many_rows import PART, fill_parts, opening_of, parts_beside
+    from idm_nb.app.results import write_folder
+    from idm_nb.app.tables import WRITERS
+
+    kept, rows = given.table.rows[results.new], given.rows
+    call = partial(row_columns, fitted=results.fitted, kept=kept, drop=options.drop_gaps)
+    out = Path(options.out).resolve()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    parts = parts_beside(out, rows, PART)
+    opening = opening_of(call, rows, PART)
+    made = rows, opening, PART, not options.quiet, options.jobs
+    _, count, _ = fill_parts(parts, call, *made)
+
+    def write(path):
+        start = f"{path.name}/"
+        read = (
+            {n.removeprefix(start): c for n, c in parts.read(file).items() if n.startswith(start)}
+            for file in parts.files()
+        )
+        WRITERS[".csv"](path, read, count)
+
+    write_folder(options.out, files | {"embedding.csv": write, "predictions.csv": write})
+    rmtree(parts.folder)
 
 # %% ../../nbs/12_application/51_command_line.ipynb #f87f63e6
 def open_model(path):
@@ -438,7 +583,8 @@ FIT_HELP = {
     "tau": "share of the feature in the metric of a step, between 0 and 1 (default 0.95)",
     "odds": "evidence that a branch must bring: larger finds fewer and is surer (default 20)",
     "flow": "all steps at once (closed, default), or a diffusion map in each",
-    "landmarks": "fit so many rows, spread over the data, and place the others (default: all)",
+    "landmarks": "fit so many rows, spread over the data, and place the others (default: all, or "
+    "10000 of a file with more than 200000 rows)",
     "seed": "seed of everything random (default 0)",
 }
 
@@ -512,7 +658,10 @@ the group, the label and the ignored ones are data. The folder receives
   relevance.csv    which data columns matter, and by how much
   model.npz        the fitted model, for the other commands, or idm_nb.load
   summary.json     what was done and how well it did on held-out rows
-Rows without a value of the feature are placed as new rows.
+Rows without a value of the feature are placed as new rows. A file with more than twenty rows for
+each landmark is read and placed in parts; its report is about a draw of its rows. If the command is
+stopped there, the same command continues; until it is done the parts lie in a folder beside the
+results, named after it with .parts.
 """
 
 FIT_EXAMPLES = """\
@@ -627,6 +776,8 @@ def build_parser():
     add_columns(fit)
     add_reading(fit)
     add_fit_options(fit)
+    jobs = "processes that place the rows of a file that is fitted in parts (default 1)"
+    fit.add_argument("--jobs", type=within(1, ENDLESS), default=1, metavar="N", help=jobs)
     fit.set_defaults(run=lambda options: report_on(run_fit(load_inputs(options), options), options))
     for name, what, more in (
         (

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import sys
+from functools import partial
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -18,8 +19,11 @@ import numpy as np
 
 from idm_nb.app.tables import (
     FEATHER,
+    PACKED,
     PARQUET,
+    TEXT,
     WRITERS,
+    Table,
     UsageError,
     array_columns,
     ending,
@@ -134,39 +138,58 @@ def called_on(tables, call, n_jobs):
     return Parallel(n_jobs, return_as="generator")(delayed(counted)(table) for table in tables)
 
 
+def opening_of(call, rows, size):
+    "Length of the first part of the `Rows`, and what `call` returns for it."
+    first = next((part for part in rows.parts(size) if len(part)), None)
+    if first is None:
+        raise ValueError(f"{rows.source} holds no rows")
+    return len(first), as_stored(call(first))
+
+
+def parts_beside(target, rows, size):
+    "The `Parts` beside `target` for `Rows` that are read in parts of `size` rows."
+    source = Path(rows.source)
+    file = [source.stat().st_size, source.stat().st_mtime_ns] if source.is_file() else []
+    return Parts(target, [size, rows.source, rows.names, rows.count, *file])
+
+
+def fill_parts(parts, call, rows, opening, size, verbose, n_jobs=1):
+    """Add what `call(table)` returns for each part of the `Rows`; parts that are there stay.
+
+    Returns the numbers of rows, of rows of the result, and of those with gaps.
+    """
+    length, first = opening
+    if not parts.done(first)[0]:
+        parts.add(length, first, 0)
+    number, count, _, _ = parts.done(first)
+    total = None if rows.count is None else -((count - rows.count) // size)
+    named = f"parts of {size} rows" + f", {number} were done before" * (number > 1)
+    found = called_on(rows.parts(size, count), call, n_jobs)
+    for k, (more, columns) in enumerate(progress(found, verbose, named, total), number):
+        parts.add(more, columns, k)
+    return parts.done(first)[1:]
+
+
 def place_parts(call, rows, target, size, verbose, n_jobs=1):
     """Call `call(table)` on each part of the `Rows`, and write the columns it returns to `target`.
 
     Returns the number of rows, and how many rows of the result have gaps.
     """
     target = check_target(target)
-    first = next((part for part in rows.parts(size) if len(part)), None)
-    if first is None:
-        raise ValueError(f"{rows.source} holds no rows")
-    opening = as_stored(call(first))
-    check_target(target, opening)
+    first, columns = opening = opening_of(call, rows, size)
+    check_target(target, columns)
     if str(target) == "-":
-        counts = [(len(first), gaps_in(opening))]
-        found = called_on(rows.parts(size, len(first)), call, n_jobs)
+        counts = [(first, gaps_in(columns))]
+        found = called_on(rows.parts(size, first), call, n_jobs)
         later = (counts.append((n, gaps_in(columns))) or columns for n, columns in found)
-        write_lines(sys.stdout, chain([opening], later))
+        write_lines(sys.stdout, chain([columns], later))
         return tuple(map(sum, zip(*counts)))
-    source = Path(rows.source)
-    file = [source.stat().st_size, source.stat().st_mtime_ns] if source.is_file() else []
-    parts = Parts(target, [size, rows.source, rows.names, rows.count, *file])
-    if not os.path.exists(parts.folder) and next(rows.parts(size, len(first)), None) is None:
-        length, read = len(next(iter(opening.values()))), iter([opening])
+    parts = parts_beside(target, rows, size)
+    if not os.path.exists(parts.folder) and next(rows.parts(size, first), None) is None:
+        length, read = len(next(iter(columns.values()))), iter([columns])
         write_whole(target, lambda path: WRITERS[ending(target)](path, read, length))
-        return len(first), gaps_in(opening)
-    if not parts.done(opening)[0]:
-        parts.add(len(first), opening, 0)
-    number, count, _, _ = parts.done(opening)
-    total = None if rows.count is None else -((count - rows.count) // size)
-    named = f"parts of {size} rows" + f", {number} were done before" * (number > 1)
-    found = called_on(rows.parts(size, count), call, n_jobs)
-    for k, (more, columns) in enumerate(progress(found, verbose, named, total), number):
-        parts.add(more, columns, k)
-    _, count, length, gaps = parts.done(opening)
+        return first, gaps_in(columns)
+    count, length, gaps = fill_parts(parts, call, rows, opening, size, verbose, n_jobs)
     read = map(parts.read, parts.files())
     write_whole(target, lambda path: WRITERS[ending(target)](path, read, length))
     shutil.rmtree(parts.folder)
@@ -219,3 +242,53 @@ def in_parts(call, source, target, *, rows=10_000, columns=None, n_jobs=1, verbo
     named = lambda values: array_columns(title, np.asarray(values), title)
     each = lambda table: named(call(table.numbers(names, role="new")))
     return place_parts(each, found, target, rows, verbose, n_jobs)[0]
+
+# %% ../../nbs/12_application/48_many_rows.ipynb #b144369d
+PART = 10_000  # rows that are read at a time
+
+
+def is_longer(rows, most):
+    "Whether `Rows` are more than `most`; of a text file the lines are counted."
+    try:
+        if ending(rows.source) in TEXT:
+            unpacked = PACKED.get(Path(rows.source).suffix.lower(), open)
+            with unpacked(rows.source, "rb") as file:
+                blocks = iter(partial(file.read, 2**20), b"")
+                return sum(block.count(b"\n") for block in blocks) > most
+        count = sum(n for n, _ in rows.blocks(PART)) if rows.count is None else rows.count
+        return count > most
+    except Exception:  # a damaged file: what reads it whole names the error
+        return False
+
+
+def one_table(parts):
+    "`Table` of the rows of several, which keep their numbers."
+    first = parts[0]
+    columns = {n: np.concatenate([part.columns[n] for part in parts]) for n in first.names}
+    found = Table(columns, first.source, 0, first.index, first.style, first.notes)
+    found.rows, found.data = np.concatenate([part.rows for part in parts]), first.data
+    return found
+
+
+def drawn_rows(rows, usable, draw):
+    """Some rows of a table that is read twice, in parts.
+
+    Parameters
+    ----------
+    rows : Rows or Table
+    usable : function from a part, a `Table`, to the mask of its rows that can be drawn
+    draw : function from the number of such rows to increasing numbers among them
+
+    Returns
+    -------
+    drawn : Table; count : int, number of rows of the table; free : int, of those that can be drawn
+    """
+    counts = [(len(part), usable(part).sum()) for part in rows.parts(PART)]
+    count, free = np.sum(counts, axis=0).tolist()
+    numbers, found, start = draw(free), [], 0
+    for part in rows.parts(PART):
+        places = np.flatnonzero(usable(part))
+        inside = np.searchsorted(numbers, [start, start + len(places)])
+        found.append(part.part(places[numbers[slice(*inside)] - start]))
+        start += len(places)
+    return one_table(found), count, free

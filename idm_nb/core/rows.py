@@ -100,8 +100,6 @@ class PrincipalAxes(Storage):
     Parameters
     ----------
     X : (N, m) array
-    smallest : float, axes below this share of the variance are left out; default 1e-12, the
-        rounding of squares
     most : int, default None, the largest number of axes
 
     Attributes
@@ -111,7 +109,7 @@ class PrincipalAxes(Storage):
 
     _found = {}
 
-    def __init__(self, X, smallest=1e-12, most=None):
+    def __init__(self, X, most=None):
         self.mean = X.mean(axis=0)
         centered = X - self.mean
         if len(X) < X.shape[1]:
@@ -119,7 +117,7 @@ class PrincipalAxes(Storage):
         else:
             axes = np.linalg.eigh(centered.T @ centered)[1][:, ::-1]
         variances = np.sum((centered @ axes) ** 2, axis=0)
-        keep = variances > smallest * variances.sum()
+        keep = variances > max(X.shape) * np.finfo(float).eps * variances.sum()
         self.axes = fix_signs(axes[:, keep][:, :most])
 
     def first(self, most):

@@ -52,14 +52,14 @@ def explained_steps(points, values, neighbors):
 NEAR = 32  # neighbours on which steps and changes are compared
 
 
-def local_geometry(points, values, n_near=NEAR):
+def local_geometry(points, values):
     """Unit of the feature, and the median share of the local steps that it does not explain.
 
     Parameters
     ----------
-    points : (N, m) array; values : (N, n) array; n_near : int, or four a feature if that is more
+    points : (N, m) array; values : (N, n) array, (estimated) features
     """
-    k = min(max(n_near, 4 * values.shape[1]), len(points) - 1)
+    k = min(max(NEAR, 4 * values.shape[1]), len(points) - 1)
     near = Search(points).nearest(points, k + 1)[0][:, 1:]
     explained, total, changed = explained_steps(points, values, near)
     unit = float(np.sqrt(explained.sum() / changed.sum())) if changed.sum() > 0 else 1.0
@@ -88,7 +88,7 @@ def remainder(taus, n_steps):
     return float(np.prod(1 - np.asarray(steps, dtype=float)))
 
 
-def flow_taus(taus, size, error, *, stop=0.5, most=12):
+def flow_taus(taus, size, error, *, stop, most=12):
     """The `tau` of every step until what is left of the data is below the error, @eq-stop.
 
     Parameters
@@ -96,7 +96,7 @@ def flow_taus(taus, size, error, *, stop=0.5, most=12):
     taus : list of float, share of the feature in each step; the last one is repeated
     size : float, root of the total variance of the data
     error : float, standard error of the feature in the unit of the data
-    stop : float, default 0.5, of the error: what is left is then a quarter of its variance
+    stop : float, of the error; with 0.5 what is left is a quarter of its variance
     most : int, default 12, steps at most, for features that are known to rounding
 
     Returns
@@ -105,7 +105,7 @@ def flow_taus(taus, size, error, *, stop=0.5, most=12):
 
     Examples
     --------
-    >>> flow_taus([0.5, 0.95], size=1.0, error=0.1)
+    >>> flow_taus([0.5, 0.95], size=1.0, error=0.1, stop=0.5)
     [0.5, 0.95, 0.95]
     """
     count = 1

@@ -19,8 +19,9 @@ def lazy_parts(table):
     import dask
 
     if hasattr(table, "map_partitions"):
-        parts = table.to_delayed()
-        return parts, np.cumsum([0, *dask.compute(*map(dask.delayed(len), parts))])
+        column = table.iloc[:, :1] if table.ndim == 2 else table  # the others are not read
+        lengths = dask.compute(*map(dask.delayed(len), column.to_delayed()))
+        return table.to_delayed(), np.cumsum([0, *lengths])
     table = table.compute_chunk_sizes() if np.isnan(table.shape[0]) else table
     table = table.rechunk({1: -1}) if table.ndim == 2 else table
     return np.ravel(table.to_delayed()), np.cumsum([0, *table.chunks[0]])
@@ -97,18 +98,19 @@ def lazy_pool(tables, landmarks, random_state):
     tables : list of tables in memory; landmarks : int, or None if all these rows are landmarks
     rows : (n,) int array, their numbers
     """
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     if np.ndim(landmarks):
         found, rows = rows_of_lazy(tables, lambda count: landmark_numbers(landmarks, count))
         return found, None, rows
-
-    def drawn(count):
-        n = min(LAZY_LANDMARKS, count) if landmarks is None else landmarks
-        check_number("landmarks", n, 4, count, integer=True)
-        return np.sort(rng.choice(count, min(POOL * n, count), replace=False))
-
-    found, rows = rows_of_lazy(tables, drawn)
+    found, rows = rows_of_lazy(tables, lambda count: pool_rows(count, landmarks, random_state))
     return found, min(LAZY_LANDMARKS, len(rows)) if landmarks is None else landmarks, rows
+
+
+def pool_rows(count, landmarks, random_state):
+    "Increasing numbers of the rows of a table of `count` rows from which the landmarks are drawn."
+    n = min(LAZY_LANDMARKS, count) if landmarks is None else landmarks
+    check_number("landmarks", n, 4, count, integer=True)
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    return np.sort(rng.choice(count, min(POOL * n, count), replace=False))
 
 
 def landmark_numbers(landmarks, count):

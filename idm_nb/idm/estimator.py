@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..branches.graph import BranchCode, Branches
+from ..branches.level_sets import ODDS
 from idm_nb.core.checks import (
     check_choice,
     check_features,
@@ -375,7 +376,7 @@ class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimato
         regressor="auto",
         flow="closed",
         stop=0.5,
-        odds=20.0,
+        odds=ODDS,
         placed_by="posterior",
         n_neighbors="auto",
         n_components=None,

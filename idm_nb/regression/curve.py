@@ -127,21 +127,24 @@ def can_refit(part, groups, n):
     return part.seen_ >= 4 * FEWEST and len(np.unique(labels_of(groups, n))) >= 6
 
 # %% ../../nbs/07_regression/25_learning_curve.ipynb #303c7f7d
-def chance_of(predicted, y, groups=None, *, level=1e-3, random_state=None):
+CHANCE = 1 / 300  # share of features of pure noise that may be called known
+
+
+def chance_of(predicted, y, groups=None, *, level=CHANCE, random_state=None):
     """Probability that predictions are related to the feature as well by chance, @eq-permuted.
 
     Parameters
     ----------
     predicted, y : (n, n') arrays, at rows that had no part in the fit
     groups : (n,) array, default None: every row for itself
-    level : float, default 0.001, the level of interest: `2 / level` permutations are made, fewer if
+    level : float, default 1 / 300, the level of interest: `2 / level` permutations are made, fewer if
         it cannot be reached
     random_state : int or None
 
     Examples
     --------
     >>> y = np.arange(10.0)[:, None]
-    >>> chance_of(y, y, random_state=0) < 0.001
+    >>> chance_of(y, y, random_state=0) < 1 / 300
     True
     """
     y, predicted = y - y.mean(axis=0), predicted - predicted.mean(axis=0)
@@ -167,7 +170,7 @@ def chance_of(predicted, y, groups=None, *, level=1e-3, random_state=None):
     return (1 + reached) / (1 + done)
 
 # %% ../../nbs/07_regression/25_learning_curve.ipynb #68cfba18
-def curve_of(refits, part, y, *, sample_weight=None, groups=None, level=1e-3, random_state=None):
+def curve_of(refits, part, y, *, sample_weight=None, groups=None, level=CHANCE, random_state=None):
     "The `LearningCurve` of an estimate and its `Refits`, with its `chance`, see `chance_of`."
     rows = refits.rows
     of_new = lambda values: None if values is None else values[rows]

@@ -11,8 +11,7 @@ from abc import ABC, abstractmethod
 from copy import copy
 
 import numpy as np
-from scipy.linalg import cholesky, eigh, solve_triangular
-from scipy.linalg.lapack import dpotri
+from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 
@@ -115,7 +114,7 @@ def of_factor(U):
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #3b17c849
 N_FOLDS = 3  # two where half of the rows are enough for the tuning
-N_TRIED = 400  # rows on which parameters are tuned
+N_TRIED = 300  # rows on which parameters are tuned
 
 
 def fold_of_rows(groups, n_folds, random_state=0):
@@ -146,8 +145,8 @@ class Smoother(Storage, ABC):
         return self
 
     @abstractmethod
-    def fit(self, X, y, groups, s, others, landmarks):
-        """Fit to all rows and set `residuals` `(N, n)`.
+    def fit(self, X, y, groups, s, others, landmarks, held):
+        """Fit to all rows and set `residuals` `(h, n)` of the rows `held` `(h,)`.
 
         `others` `(k,)` are the rows whose held-out errors may still choose among a few values;
         `landmarks` `(M,)` are the centres of kernels, or None for all rows.
@@ -156,15 +155,6 @@ class Smoother(Storage, ABC):
     @abstractmethod
     def predict(self, X):
         "Values `(q, n)` at new rows."
-
-
-def inverse_of_root(root):
-    "Inverse of `L L'` for a lower triangular `L`, in its place."
-    lower, _ = dpotri(root, lower=1, overwrite_c=1)
-    diagonal = np.diag(lower).copy()
-    lower += lower.T
-    lower[np.diag_indices(len(lower))] = diagonal
-    return lower
 
 
 def rms(residuals):
@@ -215,8 +205,9 @@ class CrossTuned(FeatureEstimate):
             tried = some_rows(others, labels, N_TRIED, rng)
             few = None if alone is None else np.unique(labels[tried], return_inverse=True)[1]
             model = self.smoother().tune(X[tried], y[tried], few, s[tried])
-            self.models_.append(model.fit(X, y, alone, s, others, landmarks))
-            self.residuals_[fold == k] = model.residuals[fold == k]
+            held = np.flatnonzero(fold == k)
+            self.models_.append(model.fit(X, y, alone, s, others, landmarks, held))
+            self.residuals_[held] = model.residuals
             del model.residuals
         self.seconds_ = time.thread_time() - start
         return self
@@ -236,9 +227,7 @@ class CrossTuned(FeatureEstimate):
         model = self.smoother().tune(X, y, few, s) if tune else copy(self.models_[0])
         order = check_random_state(self.random_state).permutation(n)
         landmarks = None if N <= self.max_dense else np.sort(order[: self.n_landmarks * n // N])
-        model.fit(X, y, few, s, np.arange(n), landmarks)
-        del model.residuals
-        return model
+        return model.fit(X, y, few, s, np.arange(n), landmarks, np.arange(0))
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #00e7a045
 RIDGES = 10.0 ** np.arange(-10, 4)  # in units of the total variance
@@ -247,7 +236,7 @@ RIDGES = 10.0 ** np.arange(-10, 4)  # in units of the total variance
 class RidgeSmoother(Smoother):
     "Ridge regression with an intercept; the ridge is chosen by left-out error."
 
-    def fit(self, X, y, groups, s, others, landmarks):
+    def fit(self, X, y, groups, s, others, landmarks, held):
         self.mean, self.level = (np.average(part, axis=0, weights=s**2) for part in (X, y))
         centered, target = s[:, None] * (X - self.mean), s[:, None] * (y - self.level)
         U, size, Vt = np.linalg.svd(centered, full_matrices=False)
@@ -260,7 +249,7 @@ class RidgeSmoother(Smoother):
             residuals = left_out(target - U @ (share[:, None] * projected), rest, groups)
             error = rms(residuals[others])
             if error < least:
-                least, self.ridge, self.residuals = error, ridge, residuals / s[:, None]
+                least, self.ridge, self.residuals = error, ridge, residuals[held] / s[held, None]
                 self.slopes = Vt.T @ ((share / size)[:, None] * projected)
         return self
 
@@ -292,25 +281,28 @@ class KernelFit(Storage):
     ----------
     X, y : (N, m) and (N, n) arrays; s : (N,) array, roots of weights
     length, noise : float; linear : float, default 0, adds `linear x.x'` to the kernel
-    landmarks : (M,) int array or None
+    landmarks : (M,) int array or None; held : (h,) int array or slice, default all rows
 
     Attributes
     ----------
-    residuals : (N, n) array, left out; noise_variance : float, noise in the units of `y` squared
+    residuals : (h, n) array, left out, at the rows `held`; noise_variance : float, noise in the units of `y` squared
     """
 
-    ridge = 1e-8  # on the kernel of the landmarks, for rounding
+    ridge = np.sqrt(np.finfo(float).eps)  # on the kernel of the landmarks, for rounding
     _not_saved = ("residuals",)
 
-    def __init__(self, X, y, groups, s, length, noise, *, linear=0.0, landmarks=None):
+    def __init__(
+        self, X, y, groups, s, length, noise, *, linear=0.0, landmarks=None, held=slice(None)
+    ):
         self.length, self.linear, self.level = length, linear, np.average(y, axis=0, weights=s**2)
         # the column of ones shows how much of a constant is smoothed away
         target = s[:, None] * np.c_[y - self.level, np.ones(len(y))]
         solve = self._dense if landmarks is None else self._sparse
         self.centers = X if landmarks is None else X[landmarks]
-        fitted, residuals, rest = solve(X, target, s, noise)
-        found = left_out(residuals, rest, groups) / s[:, None]
-        moved = self.level - mean_of_others(y, groups, s**2)
+        fitted, residuals, rest = solve(X, target, s, noise, held)
+        found = left_out(residuals, rest, None if groups is None else groups[held])
+        found /= s[held, None]
+        moved = (self.level - mean_of_others(y, groups, s**2))[held]
         self.residuals, self.alpha = found[:, :-1] + moved * found[:, [-1]], self.alpha[:, :-1]
         self.noise_variance = float(noise * np.sum((target * fitted)[:, :-1]) / np.sum(s > 0))
 
@@ -328,24 +320,24 @@ class KernelFit(Storage):
             found[piece] = self.kernel(X[piece], self.centers) @ self.alpha
         return self.level + found
 
-    def _dense(self, X, target, s, noise):
+    def _dense(self, X, target, s, noise, held):
         K = with_noise(self.kernel(X, X) * (s[:, None] * s), noise)
-        inverse = inverse_of_root(cholesky(K, lower=True, overwrite_a=True, check_finite=False))
-        alpha = inverse @ target
-        self.alpha = s[:, None] * alpha
-        return alpha, alpha, of_inverse(inverse)
+        root = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
+        alpha = cho_solve((root, True), target, check_finite=False)
+        self.alpha, one = s[:, None] * alpha, np.eye(len(X))[:, held]
+        part = solve_triangular(root, one, lower=True, overwrite_b=True, check_finite=False)
+        return alpha, alpha[held], of_root(part.T)
 
-    def _sparse(self, X, target, s, noise):
+    def _sparse(self, X, target, s, noise, held):
         K = with_noise(self.kernel(self.centers, self.centers), self.ridge)
         root = cholesky(K, lower=True, check_finite=False)
         A = solve_triangular(root, self.kernel(self.centers, X) * s, lower=True, check_finite=False)
         gram = with_noise(A @ A.T, noise)
         inner = cholesky(gram, lower=True, check_finite=False)
-        A = solve_triangular(inner, A, lower=True, overwrite_b=True, check_finite=False)
-        beta = A @ target
-        residuals = target - A.T @ beta
-        self.alpha = solve_triangular(root.T, solve_triangular(inner.T, beta))
-        return residuals / noise, residuals, of_factor(A.T)
+        weights = cho_solve((inner, True), A @ target, check_finite=False)
+        self.alpha, residuals = solve_triangular(root.T, weights), target - A.T @ weights
+        A = solve_triangular(inner, A[:, held], lower=True, overwrite_b=True, check_finite=False)
+        return residuals / noise, residuals[held], of_factor(A.T)
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #703f2f7f
 def with_noise(K, noise):
@@ -364,12 +356,12 @@ def mean_outer_product(points, alpha, length):
     return total / len(points) / length**4
 
 
-def half_power(G, smallest=1e-12):
+def half_power(G):
     "Factor `S (m, r)` with `S S'` the symmetric `G`, scaled to a largest eigenvalue of one."
     values, vectors = np.linalg.eigh(G)
     if values[-1] <= 0:  # a constant fit has no direction to stretch
         return np.eye(len(G))
-    keep = values > smallest * values[-1]
+    keep = values > len(G) * np.finfo(float).eps * values[-1]
     return vectors[:, keep] * np.sqrt(values[keep] / values[-1])
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #15b6c350
@@ -410,7 +402,7 @@ def clearly_smaller(residuals, others):
 class StretchedKernel(Smoother):
     "Kernel regression on data stretched by the mean outer product of its own derivative."
 
-    def __init__(self, n_rounds=4):
+    def __init__(self, n_rounds):
         self.n_rounds = n_rounds
 
     def tune(self, X, y, groups, s):
@@ -427,18 +419,18 @@ class StretchedKernel(Smoother):
                 return self
             stretch = stretch @ half_power(mean_outer_product(near, alpha, length))
 
-    def fit(self, X, y, groups, s, others, landmarks):
-        near, least = (X - self.mean) @ self.stretch, np.inf
-        few = None if landmarks is None else landmarks[::2]  # enough to compare lengths
+    def fit(self, X, y, groups, s, others, landmarks, held):
+        near, least, best = (X - self.mean) @ self.stretch, np.inf, self.length
+        few = None if groups is None else labels_of(groups[others], len(others))
+        own = None if landmarks is None else np.flatnonzero(np.isin(others, landmarks))
+        tried = near[others], y[others], few, s[others]
         for length in self.length * 2.0 ** np.array([0, -0.5, -1]):
-            found = KernelFit(near, y, groups, s, length, self.noise, landmarks=few)
-            error = rms(found.residuals[others])
+            error = rms(KernelFit(*tried, length, self.noise, landmarks=own).residuals)
             if error > least:
                 break
-            least, self.kernel = error, found
-        if landmarks is not None:
-            length = self.kernel.length
-            self.kernel = KernelFit(near, y, groups, s, length, self.noise, landmarks=landmarks)
+            least, best = error, length
+        options = dict(landmarks=landmarks, held=held)
+        self.kernel = KernelFit(near, y, groups, s, best, self.noise, **options)
         self.residuals = self.kernel.residuals
         return self
 

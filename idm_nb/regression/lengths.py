@@ -8,15 +8,14 @@ __all__ = []
 # %% ../../nbs/07_regression/22_lengths.ipynb #3cacff9c
 import numpy as np
 from scipy.linalg import cholesky
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
-from .kernel import CrossTuned, KernelFit, Smoother, gaussian, inverse_of_root
+from .kernel import CrossTuned, KernelFit, Smoother, gaussian
 
 # %% ../../nbs/07_regression/22_lengths.ipynb #8247fe5e
 class LikelihoodOfLengths:
     "Value and gradient of the negative log likelihood @eq-likelihood in `log(a), log(noise), log(b)`."
-
-    floor = 1e-9  # noise below it is lost to rounding
 
     def __init__(self, X, y):
         self.X, self.y = X, y
@@ -26,13 +25,14 @@ class LikelihoodOfLengths:
         X, noise, linear = self.X * np.exp(logs[:m]), np.exp(logs[m]), np.exp(logs[m + 1])
         E, inner = gaussian(X, X), X @ X.T
         K = E + linear * inner
-        K[np.diag_indices(N)] += noise + self.floor
+        K[np.diag_indices(N)] += noise
         try:
             root = cholesky(K, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
             return np.inf, np.zeros(m + 2)
         logs = np.log(np.diag(root)).sum()
-        inverse = inverse_of_root(root)
+        inverse, _ = dpotri(root, lower=1, overwrite_c=1)
+        inverse += np.tril(inverse, -1).T
         alpha = inverse @ self.y
         height = max(np.sum(self.y * alpha) / (N * n), 1e-300)
         value = N * n / 2 * np.log(height) + n * logs
@@ -45,6 +45,7 @@ class LikelihoodOfLengths:
 
 # %% ../../nbs/07_regression/22_lengths.ipynb #8bf83bfa
 N_STEPS = 40  # of the quasi-Newton method, from each start
+LOST = np.log(np.finfo(float).eps) / 2  # log of the noise below which rounding errors decide
 
 
 class LengthKernel(Smoother):
@@ -55,17 +56,17 @@ class LengthKernel(Smoother):
         self.mean, scale = X.mean(axis=0), np.where(spread > 1e-6 * spread.max(), spread, np.inf)
         m = X.shape[1]
         likelihood = LikelihoodOfLengths((X - self.mean) / scale, y - y.mean(axis=0))
-        options = dict(jac=True, method="L-BFGS-B", bounds=[(-9, 4)] * m + [(-18, 4), (-12, 4)])
+        options = dict(jac=True, method="L-BFGS-B", bounds=[(-9, 4)] * m + [(LOST, 4), (-12, 4)])
         options.update(options=dict(maxiter=N_STEPS))
         starts = [np.r_[np.full(m, l - 0.5 * np.log(m)), 0.0, np.log(0.1)] for l in (0.0, -1.5)]
         tried = [minimize(likelihood, start, **options) for start in starts]
         found = min(tried, key=lambda result: result.fun)
         self.scale = np.exp(found.x[:m]) / scale
-        self.noise, self.linear = np.exp(found.x[m]) + likelihood.floor, np.exp(found.x[m + 1])
+        self.noise, self.linear = np.exp(found.x[m : m + 2])
         return self
 
-    def fit(self, X, y, groups, s, others, landmarks):
-        options = dict(linear=self.linear, landmarks=landmarks)
+    def fit(self, X, y, groups, s, others, landmarks, held):
+        options = dict(linear=self.linear, landmarks=landmarks, held=held)
         scaled = (X - self.mean) * self.scale
         self.kernel = KernelFit(scaled, y, groups, s, 1.0, self.noise, **options)
         self.residuals = self.kernel.residuals

@@ -20,7 +20,6 @@ class LocalEstimate(FeatureEstimate):
 
     Parameters
     ----------
-    n_neighbors : int, default 200, largest number of neighbours of a row in the graph
     reaches : tuple of int, default (6, 8, 12, 18, 27, 40), see `LocalRegression`
     random_state : int or None, default 0, draws the rows on which the reach is chosen
 
@@ -29,15 +28,16 @@ class LocalEstimate(FeatureEstimate):
     residuals_ : (N, n) array; regression_ : LocalRegression; seen_ : int; seconds_ : float
     """
 
-    def __init__(self, *, n_neighbors=200, reaches=(6, 8, 12, 18, 27, 40), random_state=0):
-        self.n_neighbors, self.reaches, self.random_state = n_neighbors, reaches, random_state
+    def __init__(self, *, reaches=(6, 8, 12, 18, 27, 40), random_state=0):
+        self.reaches, self.random_state = reaches, random_state
 
     def fit(self, X, y, *, sample_weight=None, groups=None):
         start, self.seen_ = time.thread_time(), len(X)
         if groups is not None:
             groups = labels_of(groups, len(X))
         self.axes_ = PrincipalAxes(X)
-        graph = NeighborGraph(self.axes_(X), min(self.n_neighbors, len(X) - 1))
+        most = 5 * max(self.reaches)  # four have weights, and some may be of the same group
+        graph = NeighborGraph(self.axes_(X), min(most, len(X) - 1))
         local = LocalRegression(self.reaches, random_state=self.random_state)
         self.regression_ = local.fit(graph, y, groups, sample_weight)
         self.residuals_ = y - local.predictions_

@@ -28,7 +28,7 @@ from idm_nb.core.checks import (
 from ..core.rows import canonical_rows, mean_of
 from ..core.work import labels_of, one_thread, progress, takes_lazy
 from .cross_fitted import Boosting, CrossFitted
-from .curve import FEWEST, Refits, can_refit, curve_of
+from .curve import CHANCE, FEWEST, Refits, can_refit, curve_of
 from .errors import ErrorModel
 from idm_nb.regression.kernel import (
     NOISES,
@@ -291,9 +291,6 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
         return self.errors_.foreign(check_new(self, X))
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #0c2250a0
-CHANCE = 1 / 300  # share of features of pure noise that may be called known
-
-
 def mix_candidates(model, parts, X, y, *, sample_weight=None, groups=None):
     "Set the attributes of a `FeatureRegressor`: candidates, mixture and learning curve."
     s = 1.0 if sample_weight is None else np.sqrt(sample_weight)[:, None]

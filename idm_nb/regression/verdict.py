@@ -14,9 +14,8 @@ from scipy import stats
 from ..core.files import Storage
 from ..core.rows import PrincipalAxes
 from ..diffusion.neighbors import Search
-from .curve import FEWEST
+from .curve import CHANCE, FEWEST
 from .kernel import NOISES
-from .stacked import CHANCE
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #0a0b66e9
 MISSED = 0.05  # share of the relations of that size that are not found
