@@ -2,7 +2,7 @@
 
     python bench/run.py [PART ...] [--rounds 5]
 
-Parts: limits map plain large many pairs threads start demo stages; all by default. What was measured by an earlier run stays in
+Parts: limits map plain large first many pairs threads start demo stages; all by default. What was measured by an earlier run stays in
 `results.json` until its part is measured again, so that the long parts can be run one by one. Times are processor times of
 one thread, medians over rounds in which the competitors take turns. On a busy machine only their ratios mean something.
 A package that is missing is skipped.
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.metadata import distributions
 from pathlib import Path
 from statistics import median
 
@@ -88,31 +89,35 @@ def map_beside_umap(rounds, sizes=(3000, 10000, 30000), largest=10000):
 
 def plain(rounds, sizes=(5000, 20000)):
     "`DiffusionMap` of a torus with 64 neighbours and 20 pairs, beside its peers."
-    from diffusion_map import PAIRS, PEERS, available, stages
+    from diffusion_map import available, compare, stages
 
     from idm_nb.datasets import Torus
 
-    exact, found = Torus().laplacian_eigenvalues(PAIRS + 1)[1:], {}
-    peers = available(Torus().sample(500, random_state=0).points)
-    peers = {name: peers[name] for name in PEERS if name in peers}
+    peers, found = available(Torus().sample(500, random_state=0).points), {}
     for n in sizes:
         points = Torus().sample(n, random_state=0).points
-        seconds, row = {name: [] for name in peers}, {name: {} for name in peers}
-        for _ in range(rounds):
-            for name, function in peers.items():
-                took, values = spent(function, points)
-                seconds[name].append(took)
-                if values is not None:
-                    row[name]["error"] = float(np.abs(values[:PAIRS] / exact - 1).max())
-        for name in peers:
-            row[name]["seconds"] = median(seconds[name])
-        found[n] = {"peers": row, "stages": stages(points)}
+        found[n] = {"peers": compare(points, rounds, peers)}
+        found[n]["stages"], found[n]["difference"] = stages(points)
     return found
 
 
 def large(rounds):
-    "The same with 100000 points, one round."
-    return plain(1, sizes=(100000,))
+    "The same with 100000 points."
+    return plain(rounds, sizes=(100000,))
+
+
+def first(rounds, n=5000):
+    "The same with 5000 points in a new process: its processor time from start to end, imports included."
+    from diffusion_map import available, new_process
+
+    from idm_nb.datasets import Torus
+
+    points = Torus().sample(n, random_state=0).points
+    peers = available(points[:500])
+    runs = [
+        {name: new_process(name, points)["process"] for name in peers} for _ in range(rounds + 1)
+    ]
+    return {name: median(run[name] for run in runs[1:]) for name in peers}  # the first fills caches
 
 
 # scale
@@ -316,6 +321,7 @@ PARTS = {
     "map": map_beside_umap,
     "plain": plain,
     "large": large,
+    "first": first,
     "many": many,
     "pairs": pairs,
     "threads": threads,
@@ -400,13 +406,21 @@ def plain_page(found):
     for n, row in found.items():
         ours = row["peers"]["idm_nb DiffusionMap"]["seconds"]
         for name, peer in row["peers"].items():
-            error = f"{peer['error']:.1%}" if "error" in peer else ""
-            rows.append([n, name, number(peer["seconds"]), number(peer["seconds"] / ours), error])
-        parts.append([n, *map(number, row["stages"].values())])
-    head = ["points", *next(iter(found.values()))["stages"]]
-    return table(["points", "", "seconds", "times ours", "eigenvalue error"], rows) + table(
-        head, parts
-    )
+            errors = (
+                f"{peer[key]:.1%}" if key in peer else "" for key in ("error", "scaled error")
+            )
+            rows.append([n, name, number(peer["seconds"]), number(peer["seconds"] / ours), *errors])
+        parts.append([n, *map(number, row["stages"].values()), f"{row['difference']:.0e}"])
+    names = list(next(iter(found.values()))["stages"])
+    head = ["points", *names, "difference of eigenvalues from eigsh"]
+    errors = ["eigenvalue error", "after one common factor"]
+    return table(["points", "", "seconds", "times ours", *errors], rows) + table(head, parts)
+
+
+def first_page(found):
+    ours = found["idm_nb DiffusionMap"]
+    rows = [[name, number(spent), number(spent / ours)] for name, spent in found.items()]
+    return table(["", "seconds", "times ours"], rows)
 
 
 def many_page(found):
@@ -456,6 +470,7 @@ PAGES = {
     "map": map_page,
     "plain": plain_page,
     "large": plain_page,
+    "first": first_page,
     "many": many_page,
     "pairs": flat,
     "threads": flat,
@@ -466,6 +481,16 @@ PAGES = {
         [[key, *map(number, row.values())] for key, row in found.items()],
     ),
 }
+
+
+def versions():
+    "Versions of the packages that are installed."
+    from idm_nb import __version__
+
+    names = "numpy scipy scikit-learn pynndescent umap-learn pydiffmap graphtools datafold"
+    known = {found.metadata["Name"].lower(): found.version for found in distributions()}
+    found = {name: known[name] for name in names.split() if name in known}
+    return {"python": sys.version.split()[0], "idm_nb": __version__, **found}
 
 
 def main():
@@ -486,6 +511,7 @@ def main():
         print(name, flush=True)
         with threadpool_limits(1):
             found[name] = json.loads(json.dumps(PARTS[name](options.rounds)))
+            found["versions"] = versions()
         kept.write_text(json.dumps(found, indent=1) + "\n")
     (HERE / "RESULTS.md").write_text(page(found))
     print(page(found))

@@ -139,3 +139,25 @@ def end_once(part, file):
     except FileExistsError:
         return part
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_the_command_fits_the_rows_that_a_lazy_frame_fits(torus, fitted, tmp_path, monkeypatch):
+    from idm_nb.app.command_line import main
+    from idm_nb.core import load
+
+    X, _, y = torus
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame(X[:6000], columns=["a", "b", "c"]).assign(y=y[:6000])
+    frame.to_parquet("d.parquet", row_group_size=1000)
+    lazy = dd.read_parquet("d.parquet")
+    model = IteratedDiffusionMap(landmarks=250, regressor="kernel", random_state=0)
+    model.fit(lazy[["a", "b", "c"]], lazy["y"])
+    line = "fit d.parquet --feature y --landmarks 250 --regressor kernel --holdout 0 --scale none"
+    assert main([*line.split(), "--out", "o", "--quiet"]) == 0
+    found = load("o/model.npz")
+    assert np.array_equal(found.rows - 1, model.landmarks_)  # 5000 rows are in the pool
+    assert np.allclose(found.model.embedding_, model.embedding_)
+    values, errors = model.predict(lazy[["a", "b", "c"]], return_std=True)
+    table = pd.read_csv("o/predictions.csv")
+    assert np.allclose(table["predicted_y"], values.compute())
+    assert np.allclose(table["standard_error"], errors.compute())

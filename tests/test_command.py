@@ -586,6 +586,7 @@ def test_a_long_file_is_never_whole_in_memory(kind, tmp_path, monkeypatch):
         monkeypatch.setattr(getattr(tables, name), "whole", lambda rows: pytest.fail("whole"))
     monkeypatch.setattr("idm_nb.app.many_rows.PART", 2000)
     options = ["fit", str(path), "--feature", "x0", "--out", "o", "--landmarks", "200"]
+    load_inputs(build_parser().parse_args(options))  # imports take memory as well
     tracemalloc.start()
     given = load_inputs(build_parser().parse_args(options))
     peak = tracemalloc.get_traced_memory()[1]
@@ -664,8 +665,7 @@ def test_in_parts_and_in_memory_are_equal(tmp_path, monkeypatch):
                 assert np.allclose(one, two, equal_nan=True)
             else:
                 assert (one == two).all()
-    # rows without a feature are no part of the pool, which changes the draw of the held-out rows
-    assert summaries[0]["rows"] == summaries[1]["rows"] == 600
+    assert summaries[0] == summaries[1]
     for name in ("branches.csv", "relevance.csv"):
         assert (tmp_path / "memory" / name).read_text() == (tmp_path / "parts" / name).read_text()
 
@@ -706,7 +706,7 @@ def test_bad_entries_of_a_long_file_are_known_before_the_work(tmp_path, monkeypa
         "idm_nb.app.command_line.run_fit", lambda *given: pytest.fail("work was done")
     )
     columns = torus_file(tmp_path / "d.csv")
-    for value, words in ((np.nan, "column 'a' has a gap at data row 5001"), (np.inf, "not finite")):
+    for value, words in ((np.nan, "'a' has a gap at data row 5001"), (1e200, "'a' exceeds 1e+100")):
         a = np.where(np.arange(6000) == 5000, value, columns["a"])
         write_table("d.csv", {**columns, "a": a})
         refused(capsys, main(["fit", "d.csv", *PARTLY, "--out", "o"]), words, status=1)

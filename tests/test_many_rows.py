@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap, in_parts
 from idm_nb.app import read_table
 from idm_nb.app.command_line import main
-from idm_nb.app.tables import WRITERS, ending, write_table
+from idm_nb.app.tables import WRITERS, ending, rows_of, write_table
 from idm_nb.core.work import one_thread
 from idm_nb.datasets import feature_example
 
@@ -197,6 +197,12 @@ def test_an_unknown_column_and_bad_parts_are_refused(tmp_path):
             in_parts(np.sum, np.ones((3, 2)), tmp_path / "y.npy", rows=rows)
     with pytest.raises(ValueError, match="words"):
         in_parts(lambda X: np.full(len(X), "a"), np.ones((3, 2)), tmp_path / "y.npy")
+
+
+def test_columns_of_words_stay_text_in_parts(tmp_path):
+    (tmp_path / "t.csv").write_text("person,x\n" + "007,1\n" * 30)
+    (part,) = rows_of(tmp_path / "t.csv", words=("person",)).parts(100)
+    assert part.columns["person"].tolist() == ["007"] * 30 and part.columns["x"].dtype == float
 
 
 def test_the_command_predicts_in_parts(tmp_path, monkeypatch, capsys):

@@ -379,6 +379,7 @@ class Results:
     new : (N,) bool array, rows that were kept back; groups : (N,) array or None
     labels : (name, column) that the map did not use, or None
     shape : (height, width) if the columns are pixels, or None; seed : int
+    count : int, rows of the file, if the table has only some of them, or None
 
     Attributes
     ----------
@@ -389,7 +390,10 @@ class Results:
     local, projection : Relevance of the data columns; contrast : BranchContrast of them
     """
 
-    def __init__(self, fitted, table, truth, new, *, groups=None, labels=None, shape=None, seed=0):
+    def __init__(
+        self, fitted, table, truth, new, *, groups=None, labels=None, shape=None, seed=0, count=None
+    ):
+        self.count = len(new) if count is None else count
         self.fitted, self.truth, self.new, self.shape = fitted, truth, new, shape
         self.source, self.y = str(table.source), fitted.coding.encode(truth)
         model, known = fitted.model, np.isin(np.arange(len(new)), fitted.known)
@@ -459,7 +463,7 @@ def summary_of(results):
     parameters["flow"] = type(model.flow_).__name__
     found = {
         "data": results.source,
-        "rows": len(results.new),
+        "rows": results.count,
         "index": fitted.index,
         "columns": fitted.columns,
         "features": fitted.features,
@@ -506,7 +510,8 @@ def page_of(results):
     "The report of `Results`."
     fitted, new = results.fitted, results.new
     facts = [
-        ("rows", f"{len(new)}"),
+        ("rows", f"{results.count}"),
+        *[("rows drawn from them", f"{len(new)}")] * (results.count > len(new)),
         ("data columns", f"{len(fitted.columns)}"),
         ("feature", ", ".join(fitted.features)),
         ("branches", f"{fitted.model.branches_.n_branches}"),

@@ -347,7 +347,8 @@ class TextFile(Rows):
         "`Table` of a pyarrow table or batch, rows and unnamed columns without an entry left out."
         if any(str(kind) == "binary" for kind in found.schema.types):
             raise not_text(self.source, self.encoding)
-        columns = {n: as_array(found[n], n != self.index and numbers) for n in self.head.names}
+        words = {self.index, *self.style.words}
+        columns = {n: as_array(found[n], n not in words and numbers) for n in self.head.names}
         blank, notes = np.ones(found.num_rows, dtype=bool), self.notes
         for column in columns.values():
             blank = blank & gap(column) if blank.any() else blank

@@ -40,7 +40,8 @@ def squared_lengths(sources, targets, rows, columns):
     """
     out = np.empty(len(rows))
     for piece in chunks(len(rows), 16 * sources.shape[1], budget=2**22):
-        gap = sources[rows[piece]] - targets[columns[piece]]
+        gap = sources.take(rows[piece], axis=0)
+        gap -= targets.take(columns[piece], axis=0)
         np.einsum("ij,ij->i", gap, gap, out=out[piece])
     return out
 
@@ -58,12 +59,17 @@ def search_method(method, n_points, n_columns):
     return "brute" if n_points <= 50000 else "pynndescent"
 
 
-def _sorted_exact(points, queries, index):
-    "Candidate lists `(n, k)` with exact distances, sorted by distance and then by index."
-    rows = np.repeat(np.arange(len(queries)), index.shape[1])
-    distance = np.sqrt(squared_lengths(queries, points, rows, index.ravel())).reshape(index.shape)
+def _sorted(index, distance):
+    "Lists `(n, k)` sorted by distance and then by index."
     order = np.lexsort((index, distance), axis=1)
     return np.take_along_axis(index, order, 1), np.take_along_axis(distance, order, 1)
+
+
+def _sorted_exact(points, queries, index):
+    "Candidate lists `(n, k)` with exact distances, sorted."
+    rows = np.repeat(np.arange(len(queries)), index.shape[1])
+    square = squared_lengths(queries, points, rows, index.ravel())
+    return _sorted(index, np.sqrt(square).reshape(index.shape))
 
 # %% ../../nbs/01_diffusion_maps/02_neighbors.ipynb #f8df8f0b
 class Search(Storage):
@@ -88,8 +94,13 @@ class Search(Storage):
         index : (q, k) int array, distance : (q, k) array; exact except with pynndescent
         """
         if self.method == "kd_tree":
-            index = self.tree().query(queries, k)[1].reshape(len(queries), k)
-        elif self.method == "brute":
+            distance, index = (
+                part.reshape(len(queries), k) for part in self.tree().query(queries, k)
+            )
+            tied = (distance[:, 1:] == distance[:, :-1]).any(axis=1)
+            index[tied], distance[tied] = _sorted(index[tied], distance[tied])
+            return index, distance
+        if self.method == "brute":
             if not hasattr(self, "_cache_brute"):
                 self._cache_brute = NearestNeighbors(algorithm="brute").fit(self.points)
             index = self._cache_brute.kneighbors(queries, k, return_distance=False)
@@ -100,7 +111,7 @@ class Search(Storage):
     def tree(self):
         "The k-d tree of the points."
         if not hasattr(self, "_cache_tree"):
-            self._cache_tree = cKDTree(self.points)
+            self._cache_tree = cKDTree(self.points, leafsize=32)
         return self._cache_tree
 
     def approximate(self, queries, k):
@@ -135,17 +146,17 @@ def nearest_others(points, k):
 def edges_among(search, index, distance, radii, longest):
     "Pairs `(i, j)` with `|x_i - x_j| <= r_i`, from lists that are extended where ties go on."
     n, k = index.shape
-    rim = radii * TIE
+    every, rim = np.arange(n), radii * TIE
     inside = distance <= rim[:, None]
-    pairs = [np.c_[np.nonzero(inside)[0], index[inside]]]
+    pairs = [(every, every), (np.repeat(every, inside.sum(axis=1)), index[inside])]
     going_on = np.flatnonzero(inside[:, -1]) if k < n else np.empty(0, int)
     while len(going_on) and k < min(n, longest):
         k = min(n, 2 * k)
         index, distance = search.nearest(search.points[going_on], k)
         inside = distance <= rim[going_on, None]
-        pairs.append(np.c_[going_on[np.nonzero(inside)[0]], index[inside]])
+        pairs.append((np.repeat(going_on, inside.sum(axis=1)), index[inside]))
         going_on = going_on[inside[:, -1]]
-    return np.vstack([*pairs, np.c_[np.arange(n), np.arange(n)]]).T
+    return np.concatenate(pairs, axis=1)
 
 # %% ../../nbs/01_diffusion_maps/02_neighbors.ipynb #fe646a1b
 def edges_to(search, queries, rim, reach, width):
@@ -189,9 +200,13 @@ def _joined(lists):
 # %% ../../nbs/01_diffusion_maps/02_neighbors.ipynb #4647a0ac
 def csr_structure(rows, columns, shape):
     "Sorted CSR structure `(indptr, indices)` of the listed pairs, each pair once."
-    edges = sp.csr_matrix((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=shape)
-    edges.sum_duplicates()
-    return edges.indptr, edges.indices
+    pairs = np.sort(rows * shape[1] + columns)
+    new = np.ones(len(pairs), dtype=bool)
+    np.not_equal(pairs[1:], pairs[:-1], out=new[1:])
+    pairs = pairs[new]
+    starts = np.searchsorted(pairs, shape[1] * np.arange(shape[0] + 1))
+    short = max(len(pairs), shape[1]) < 2**31  # as scipy decides
+    return tuple(x.astype(np.int32 if short else np.int64) for x in (starts, pairs % shape[1]))
 
 # %% ../../nbs/01_diffusion_maps/02_neighbors.ipynb #257b3174
 class Neighborhood(Storage):
@@ -254,10 +269,16 @@ class NeighborGraph(Neighborhood):
     def _build(self):
         "Compute lists and edges from the points."
         n, k = len(self), self.n_neighbors
-        index, distance = self.search.nearest(self.points, min(k + 9, n))
+        more = (
+            3 if self.search.method == "kd_tree" else 9
+        )  # a product of matrices exchanges entries
+        index, distance = self.search.nearest(self.points, min(k + more, n))
         self.neighbors, self.distances = index[:, : k + 1].copy(), distance[:, : k + 1].copy()
         i, j = edges_among(self.search, index, distance, self.radii, 4 * k + 9)
-        self.indptr, self.indices = csr_structure(np.r_[i, j], np.r_[j, i], (n, n))
+        indptr, indices = csr_structure(i, j, (n, n))
+        near = sp.csr_matrix((np.ones(len(indices), dtype=bool), indices, indptr), (n, n))
+        edges = near + near.T
+        self.indptr, self.indices = edges.indptr, edges.indices
 
     def __getattr__(self, name):
         if name in NeighborGraph._not_saved and "search" in vars(self):

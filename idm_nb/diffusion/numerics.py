@@ -8,7 +8,6 @@ __all__ = ['KernelSum']
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #715cdde6
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 
 from ..core.checks import check_points
@@ -31,11 +30,14 @@ def pair_histogram(blocks):
     """
     counts, sums, n_zero = np.zeros(16384), np.zeros(16384), 0
     for square in blocks:
-        n_zero += np.sum(square <= 0)
-        square = square[square > 0]
-        bins = np.clip(np.log2(square) * 32 + 8192, 0, 16383).astype(int)
+        apart = square[square > 0]
+        n_zero += square.size - apart.size
+        bins = np.log2(apart)
+        bins *= 32
+        bins += 8192
+        bins = np.clip(bins, 0, 16383, out=bins).astype(int)
         counts += np.bincount(bins, minlength=len(counts))
-        sums += np.bincount(bins, square, minlength=len(counts))
+        sums += np.bincount(bins, apart, minlength=len(counts))
     full = counts > 0
     return sums[full] / counts[full], counts[full], n_zero
 
@@ -43,8 +45,10 @@ def pair_histogram(blocks):
 def pair_blocks(points, rows):
     "Squared distances of `points[rows]` to all points, block by block."
     points = points - points.mean(axis=0)
-    for piece in chunks(len(rows), 32 * len(points)):
-        square = euclidean_distances(points[rows[piece]], points, squared=True)
+    norms, one = np.einsum("ij,ij->i", points, points), np.ones(len(points))
+    left, right = np.c_[points, norms, one], np.c_[-2 * points, one, norms].T
+    for piece in chunks(len(rows), 8 * len(points), budget=2**21):  # two MiB stay in the cache
+        square = left[rows[piece]] @ right  # |x|^2 - 2 x y + |y|^2
         square[np.arange(len(square)), rows[piece]] = 0
         yield square
 
@@ -161,6 +165,7 @@ from functools import partial
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from ..core.rows import fix_signs
@@ -268,7 +273,54 @@ def krylov_eigenpairs(matrix, n, rng):
     size = matrix.shape[0]
     start = rng.uniform(0.5, 1.5, size)
     options = dict(which="LA", v0=start, ncv=min(size, max(2 * n + 1, 40)))
-    return eigsh(matrix, n, maxiter=20 * size, **options)
+    return eigsh(matrix, n, maxiter=20 * size, tol=1e-10, **options)
+
+# %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #25aafa22
+LARGE = 8000  # rows of a matrix that is larger than the cache
+
+
+def chebyshev_filter(matrix, n, rng):
+    "Polynomial of odd degree of a sparse symmetric matrix, with the same `n` leading eigenvectors."
+    size = matrix.shape[0]
+    start = rng.uniform(0.5, 1.5, size)
+    options = dict(which="LA", tol=0.1, v0=start, return_eigenvectors=False)
+    top = eigsh(matrix, 1, **options)[0]
+    # the tolerance is relative: a least value near zero would not be found
+    low = top - eigsh(sp.diags_array(np.full(size, top)) - matrix, 1, **options)[0]
+    x = matrix @ rng.normal(size=size) / top
+    first, power = x @ x, 1
+    count = n + 8
+    while x @ x > 3 * count and power < 100:
+        x, power = matrix @ x / top, power + 1
+    cut = top * min(1, count / first) ** (0.5 / max(1, power - 1))
+    degree = np.sqrt(max(0, cut - low) / max(top - cut, 1e-3 * top))
+    degree = 2 * round((degree - 1) / 2) + 1  # the next odd number
+    if degree <= 1:
+        return matrix
+    middle = sp.diags_array(np.full(size, (cut + low) / 2))
+    twice = ((matrix - middle) * (4 / (cut - low))).tocsr()
+    return LinearOperator(matrix.shape, partial(_chebyshev, twice, degree), dtype=float)
+
+
+def _chebyshev(twice, degree, x):
+    "Product of `x` with the Chebyshev polynomial of half the matrix `twice`."
+    before, x = x, 0.5 * (twice @ x)
+    for _ in range(degree - 1):
+        before, x = x, twice @ x - before
+    return x
+
+# %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #615593c2
+def large_eigenpairs(matrix, n, rng):
+    "The `n` largest eigenpairs of a large sparse symmetric matrix, by its polynomial."
+    order = reverse_cuthill_mckee(matrix, symmetric_mode=True)
+    matrix = matrix[order][:, order]
+    for operator in (chebyshev_filter(matrix, n, rng), matrix):
+        found = krylov_eigenpairs(operator, n, rng)
+        if operator is matrix or found[0].min() > 1:
+            break
+    vectors = with_missing_pairs(operator, *found, rng)[1]
+    values, turn = eigh(vectors.T @ (matrix @ vectors))
+    return values, (vectors @ turn)[np.argsort(order)]
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #6dac822f
 def leading_eigenpairs(matrix, n, *, random_state=None):
@@ -295,8 +347,11 @@ def leading_eigenpairs(matrix, n, *, random_state=None):
         values, vectors = dense_eigenpairs(matrix.toarray(), n)
     else:
         try:
-            pairs = krylov_eigenpairs(matrix, n, rng)
-            values, vectors = with_missing_pairs(matrix, *pairs, rng)
+            if LARGE <= size and n <= 400:
+                values, vectors = large_eigenpairs(matrix, n, rng)
+            else:
+                pairs = krylov_eigenpairs(matrix, n, rng)
+                values, vectors = with_missing_pairs(matrix, *pairs, rng)
         except ArpackNoConvergence as error:
             raise RuntimeError(
                 f"the eigensolver found only {len(error.eigenvalues)} of {n} eigenpairs of a "

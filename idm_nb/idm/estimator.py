@@ -329,7 +329,8 @@ class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimato
         Training rows are placed by their known feature, weighted against its noise; or as if they
         were new; or by the known feature alone, which is right if it has no noise.
     n_neighbors : int or "auto", default "auto"
-        Neighbours of a row in the walk along level sets; "auto": `2.47 log n` in a window, and half.
+        Neighbours of a row in the walk along level sets; "auto" tries `2.47 log n`, where n is the
+        number of rows of a window, and half as many.
     n_components : int, default None, all
         Columns of the output. The feature comes first, then the code of the branches, then the
         principal axes of the data; fewer columns than the first two merge branches, with a warning.

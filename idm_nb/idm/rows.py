@@ -19,7 +19,7 @@ from ..core.files import Storage
 from ..core.pictures import plot_map
 from ..core.rows import PrincipalAxes, RowLookup, canonical_rows, mean_of
 from ..core.work import one_thread, takes_lazy
-from ..diffusion.neighbors import Search, nearest, nearest_others
+from ..diffusion.neighbors import nearest, nearest_others
 
 # %% ../../nbs/09_estimator/35_rows.ipynb #8fa9fd1e
 def joined_groups(groups, inverse, n):
@@ -31,7 +31,7 @@ def joined_groups(groups, inverse, n):
 
 
 class TrainingRows(Storage):
-    """Training rows, prepared once: coinciding rows joined, principal axes, a search structure.
+    """Training rows, prepared once: coinciding rows joined, principal axes, groups and weights.
 
     Parameters
     ----------
@@ -49,8 +49,6 @@ class TrainingRows(Storage):
     weights : (r,) array, or None if all are one; groups : (r,) int array
     """
 
-    _not_saved = ("search",)
-
     def __init__(self, X, y, sample_weight, groups, n_pca):
         first, self.inverse = canonical_rows(X)
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
@@ -63,7 +61,6 @@ class TrainingRows(Storage):
         self.groups = np.arange(n) if groups is None else joined_groups(groups, self.inverse, n)
         self.axes = PrincipalAxes.of(self.X).first(n_pca)
         self.points, self.copies = self.axes(self.X), RowLookup(self.X)
-        self.search = Search(self.points)
 
     def of_known(self):
         "Rows, features, weights (or None) and groups, of the rows whose feature is known."
@@ -71,12 +68,6 @@ class TrainingRows(Storage):
             return self.X, self.y, self.weights, self.groups
         weights = None if self.weights is None else self.weights[self.known]
         return self.X[self.known], self.y[self.known], weights, self.groups[self.known]
-
-    def __getattr__(self, name):
-        if name == "search" and "points" in vars(self):
-            self.search = Search(self.points)
-            return self.search
-        raise AttributeError(name)
 
 # %% ../../nbs/09_estimator/35_rows.ipynb #3c7ee23e
 class Placed:

@@ -114,7 +114,6 @@ def of_factor(U):
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #3b17c849
 N_FOLDS = 3  # two where half of the rows are enough for the tuning
-N_TRIED = 300  # rows on which parameters are tuned
 
 
 def fold_of_rows(groups, n_folds, random_state=0):
@@ -186,6 +185,8 @@ class CrossTuned(FeatureEstimate):
     residuals_ : (N, n) array; seen_ : int; seconds_ : float
     """
 
+    n_tried = 400  # rows on which parameters are tuned
+
     def __init__(self, *, max_dense=1500, n_landmarks=1000, random_state=0):
         self.max_dense, self.n_landmarks, self.random_state = max_dense, n_landmarks, random_state
 
@@ -197,12 +198,12 @@ class CrossTuned(FeatureEstimate):
         start, N = time.thread_time(), len(X)
         rng = check_random_state(self.random_state)
         labels, alone, s = smoother_input(sample_weight, groups, N)
-        fold = self.fold_ = fold_of_rows(labels, N_FOLDS if N < 2 * N_TRIED else 2, rng)
+        fold = self.fold_ = fold_of_rows(labels, N_FOLDS if N < 2 * self.n_tried else 2, rng)
         landmarks = None if N <= self.max_dense else np.sort(rng.permutation(N)[: self.n_landmarks])
         self.models_, self.residuals_, self.seen_ = [], np.empty_like(y), N
         for k in range(fold.max() + 1):
             others = np.flatnonzero(fold != k)
-            tried = some_rows(others, labels, N_TRIED, rng)
+            tried = some_rows(others, labels, self.n_tried, rng)
             few = None if alone is None else np.unique(labels[tried], return_inverse=True)[1]
             model = self.smoother().tune(X[tried], y[tried], few, s[tried])
             held = np.flatnonzero(fold == k)
@@ -216,14 +217,14 @@ class CrossTuned(FeatureEstimate):
         return np.mean([model.predict(X) for model in self.models_], axis=0)
 
     def free_rows(self, n):
-        return None if n < N_TRIED else self.fold_ != 0
+        return None if n < self.n_tried else self.fold_ != 0
 
     def refit(self, X, y, rows, *, sample_weight=None, groups=None):
         N, n = len(X), len(rows)
         labels, alone, s = smoother_input(sample_weight, groups, N)
         few = None if alone is None else np.unique(labels[rows], return_inverse=True)[1]
         X, y, s = X[rows], y[rows], s[rows]
-        tune = n < N_TRIED
+        tune = n < self.n_tried
         model = self.smoother().tune(X, y, few, s) if tune else copy(self.models_[0])
         order = check_random_state(self.random_state).permutation(n)
         landmarks = None if N <= self.max_dense else np.sort(order[: self.n_landmarks * n // N])

@@ -45,7 +45,6 @@ class LikelihoodOfLengths:
 
 # %% ../../nbs/07_regression/22_lengths.ipynb #8bf83bfa
 N_STEPS = 40  # of the quasi-Newton method, from each start
-LOST = np.log(np.finfo(float).eps) / 2  # log of the noise below which rounding errors decide
 
 
 class LengthKernel(Smoother):
@@ -56,7 +55,8 @@ class LengthKernel(Smoother):
         self.mean, scale = X.mean(axis=0), np.where(spread > 1e-6 * spread.max(), spread, np.inf)
         m = X.shape[1]
         likelihood = LikelihoodOfLengths((X - self.mean) / scale, y - y.mean(axis=0))
-        options = dict(jac=True, method="L-BFGS-B", bounds=[(-9, 4)] * m + [(LOST, 4), (-12, 4)])
+        # exp(-18) is the root of the precision of the machine: less noise is lost in rounding
+        options = dict(jac=True, method="L-BFGS-B", bounds=[(-9, 4)] * m + [(-18, 4), (-12, 4)])
         options.update(options=dict(maxiter=N_STEPS))
         starts = [np.r_[np.full(m, l - 0.5 * np.log(m)), 0.0, np.log(0.1)] for l in (0.0, -1.5)]
         tried = [minimize(likelihood, start, **options) for start in starts]
