@@ -318,7 +318,7 @@ def large_eigenpairs(matrix, n, rng):
         found = krylov_eigenpairs(operator, n, rng)
         if operator is matrix or found[0].min() > 1:
             break
-    vectors = with_missing_pairs(operator, *found, rng)[1]
+    vectors = np.linalg.qr(with_missing_pairs(operator, *found, rng)[1])[0]
     values, turn = eigh(vectors.T @ (matrix @ vectors))
     return values, (vectors @ turn)[np.argsort(order)]
 
