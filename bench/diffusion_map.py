@@ -175,7 +175,7 @@ def compare(points, repeats, peers):
 
 
 def stages(points):
-    "Where the time of our map goes (name -> seconds), and how far its Markov eigenvalues are from ARPACK's at rounding."
+    "Seconds of each stage of our map; seconds of ARPACK for its eigenpairs; how far the Markov eigenvalues are from ARPACK's."
     from scipy.sparse.linalg import eigsh
 
     from idm_nb.diffusion import EuclideanMetric, KernelSum, NeighborGraph
@@ -193,8 +193,8 @@ def stages(points):
     solve = lambda: leading_eigenpairs(matrix, PAIRS + 1, random_state=0)[0]
     out["eigenpairs"], values = timed(solve)
     slow = lambda: eigsh(matrix, PAIRS + 1, which="LA", return_eigenvectors=False)
-    out["eigsh"], known = timed(slow)
-    return out, float(np.abs(np.sort(values) - np.sort(known)).max())
+    seconds, known = timed(slow)
+    return out, seconds, float(np.abs(np.sort(values) - np.sort(known)).max())
 
 
 def main():
@@ -229,9 +229,9 @@ def main():
                 print(
                     f"{name:32}{row['seconds']:8.2f}{row['seconds'] / base:8.2f}{line}", flush=True
                 )
-            parts, difference = stages(points)
+            parts, eigsh, difference = stages(points)
             print("ours: " + ", ".join(f"{name} {spent:.2f}" for name, spent in parts.items()))
-            print(f"eigenvalues differ from those of eigsh by {difference:.0e}")
+            print(f"eigsh takes {eigsh:.2f}; its eigenvalues differ by {difference:.0e}")
 
 
 if __name__ == "__main__":
