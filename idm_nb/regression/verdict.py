@@ -90,10 +90,11 @@ class Outlook:
         "Sentences about the learning curve."
         if self.fall is None or self.uneven:
             return []
+        error = "The error of the prediction"
         if 1 - self.r2 < NOISES[0]:
-            return ["Its error is as small as rounding allows."]
+            return [f"{error} is as small as this regression can make it."]
         if self.falls and self.fall >= SMALL:
-            return [f"With twice as many rows its error would fall by {in_words(self.fall)}."]
+            return [f"{error} would fall by {in_words(self.fall)} with twice as many rows."]
         if self.most < SMALL:
             return [
                 "More rows of the same kind would not help: what is left is noise, depends on something "
@@ -102,7 +103,7 @@ class Outlook:
         if self.most > 0.5:
             return ["These rows do not show what more rows would bring."]
         return [
-            f"With twice as many rows its error would fall by {percent(self.most)} at most; these rows "
+            f"{error} would fall by {percent(self.most)} at most with twice as many rows; these rows "
             f"do not show a fall."
         ]
 
