@@ -10,11 +10,11 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
-from functools import wraps
+from functools import lru_cache, wraps
 from inspect import signature
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 # %% ../../nbs/99_workshop/69_work.ipynb #886335b8
 def chunks(n, bytes_per_row, budget=2**26):
@@ -48,10 +48,16 @@ def announce(verbose, text):
         print(f"idm-nb: {text}", file=sys.stderr, flush=True)
 
 # %% ../../nbs/99_workshop/69_work.ipynb #a300588e
+@lru_cache(maxsize=1)
+def thread_pools(n_modules):
+    "Thread pools of the loaded libraries; searched again only after modules were imported."
+    return ThreadpoolController()
+
+
 @contextmanager
 def one_thread():
     "In this block, or in a decorated function, linear algebra uses one thread."
-    with threadpool_limits(1):
+    with thread_pools(len(sys.modules)).limit(limits=1):
         yield
 
 # %% ../../nbs/99_workshop/69_work.ipynb #57456ac8
