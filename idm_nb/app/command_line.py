@@ -648,21 +648,25 @@ well, 1 if the table has to change, and 2 if the command has to change.
 """
 
 FIT = """\
-Fit a table (CSV, TSV, Parquet, feather, NPY, NPZ, h5ad). All columns but the feature, the index,
-the group, the label and the ignored ones are data. The folder receives
+Fit a table (CSV, TSV, Parquet, feather, NPY, NPZ, h5ad). All columns but the
+feature, the index, the group, the label and the ignored ones are data. The folder
+receives
   report.html      how far to trust the map, and pictures, in one file
   predictions.csv  true and predicted feature of every row, its standard error and
                    branch, and whether it is foreign: unlike everything in training
-  branches.csv     the different ways to reach a value of the feature, and where they meet
-  branch_columns.csv  the columns that set two branches apart, at equal values of the feature
+  branches.csv     the different ways to reach a value of the feature, and where
+                   they meet
+  branch_columns.csv  the columns that set two branches apart, at equal values of
+                   the feature
   embedding.csv    coordinates and branch of every row
   relevance.csv    which data columns matter, and by how much
   model.npz        the fitted model, for the other commands, or idm_nb.load
   summary.json     what was done and how well it did on held-out rows
-Rows without a value of the feature are placed as new rows. A file with more than twenty rows for
-each landmark is read and placed in parts; its report is about a draw of its rows. If the command is
-stopped there, the same command continues; until it is done the parts lie in a folder beside the
-results, named after it with .parts.
+Rows without a value of the feature are placed as new rows. A file with more than
+twenty rows for each landmark is read and placed in parts; its report is about a
+sample of its rows. If the command is stopped there, the same command continues.
+Until then the parts lie in a folder beside the results, with the same name and
+.parts at its end.
 """
 
 FIT_EXAMPLES = """\
@@ -676,10 +680,11 @@ Examples:
 """
 
 PREDICT = """\
-For each row of a table{more} the predicted feature and its standard error, the branch,
-and whether the row is foreign, that is, unlike everything in training. The table may be of any
-length: it is read in parts. If the command is stopped, the same command continues; until it is done the
-parts lie in a folder beside the result, named after it with .parts.
+Write for each row of a table{more} the predicted feature and its
+standard error, the branch, and whether the row is foreign, that is, unlike
+everything in training. The table may be of any length: it is read in parts. If the
+command is stopped, the same command continues. Until then the parts lie in a folder
+beside the result, with the same name and .parts at its end.
 """
 
 PLACE_EXAMPLES = """\
@@ -693,8 +698,9 @@ Examples:
 CELLS = "\n    idm-nb {name} results/model.npz cells.h5ad --out placed.h5ad"
 
 ALIKE = """\
-For each row of a table the training rows that are most like it: near in the map, so alike in the
-feature and on the same branch, with their distance and feature.
+Write for each row of a table the training rows that are most like it, with their
+distance and feature. They are near in the map, so they are alike in the feature and
+on the same branch.
 """
 
 DEMO_EXAMPLES = """\

@@ -103,8 +103,8 @@ class Outlook:
         if self.most > 0.5:
             return ["These rows do not show what more rows would bring."]
         return [
-            f"{error} would fall by {percent(self.most)} at most with twice as many rows; these rows "
-            f"do not show a fall."
+            f"{error} would fall by at most {percent(self.most)} with twice as many rows, and perhaps "
+            f"not at all."
         ]
 
     def _cautions(self):
