@@ -1,5 +1,5 @@
-from .derivative import LocalRegression as LocalRegression
 from .derivative import REACHES as REACHES
+from .derivative import LocalRegression as LocalRegression
 from .derivative import estimate_derivative as estimate_derivative
 from .scaling_law import dimension_curves as dimension_curves
 from .scaling_law import singular_value_scaling as singular_value_scaling
