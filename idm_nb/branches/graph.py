@@ -144,7 +144,10 @@ def forks_of(points, heights, sets):
                 return forks_of(points, heights, sets)
             near = joined_rows(points[here], groups, NEAR)
             met = until_met(joined, up[here], groups[:-1]) | until_met(near, up[here], groups[:-1])
-            own = {a: here[met.get(j, [])] for j, a in enumerate(arms)}
+            own = {
+                a: union([here[met[j]], sets.rows(a)]) if j in met else here[:0]
+                for j, a in enumerate(arms)
+            }
             lowest = min((up[rows].min() for rows in own.values() if len(rows)), default=-np.inf)
             forks.append({v: here[up[here] < lowest], **own})
     return forks
