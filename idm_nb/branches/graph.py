@@ -18,6 +18,8 @@ from ..diffusion.neighbors import Search
 # %% ../../nbs/08_branches/31_graph.ipynb #295fa8e9
 NEAR = 2.0  # ratio of volumes for rows that are added in order: half of a ball counts
 APART = 4.0  # ratio of volumes from which an arm and a trunk are apart
+DIMENSIONS = 2, 3, 4, 5, 6, 20
+PERCOLATION = 4.51, 2.74, 2.09, 1.74, 1.50, 1.0  # neighbours from which random points hang together
 
 
 def classes(n, pairs):
@@ -40,17 +42,21 @@ def follow(sets, v, side):
     return union([sets.rows(u) for u in reached])
 
 
-def joined_rows(points, groups, ratio):
+def joined_rows(points, groups, ratio=None):
     """Which rows `(n, n)` are near, in units of the sparser of their groups, @eq-joined.
 
     Parameters
     ----------
-    points : (n, m) array; groups : list of int arrays, rows of each group; ratio : float, of volumes
+    points : (n, m) array; groups : list of int arrays, rows of each group
+    ratio : float, of volumes; None: that with which half of a ball percolates
     """
     distance, reach = distances(points), np.zeros(len(points))
-    length, inverse = lengths_of(distance, few(len(distance)))
+    k = few(len(distance))
+    length, inverse = lengths_of(distance, k)
     for rows in groups:
-        typical = np.median(length[rows]) * ratio ** inverse[rows].mean()
+        power = inverse[rows].mean()
+        volume = ratio or 2 * np.interp(1 / power, DIMENSIONS, PERCOLATION) / k
+        typical = np.median(length[rows]) * volume**power
         reach[rows] = np.maximum(reach[rows], typical)
     return distance <= np.maximum.outer(reach, reach)
 
@@ -144,10 +150,11 @@ def forks_of(points, heights, sets):
                 return forks_of(points, heights, sets)
             near = joined_rows(points[here], groups, NEAR)
             met = until_met(joined, up[here], groups[:-1]) | until_met(near, up[here], groups[:-1])
-            own = {
-                a: union([here[met[j]], sets.rows(a)]) if j in met else here[:0]
-                for j, a in enumerate(arms)
-            }
+            close = until_met(joined_rows(points[here], groups), up[here], groups[:-1])
+            own = {a: here[:0] for a in arms}
+            for j in met:
+                first = np.intersect1d(sets.rows(arms[j]), here[close.get(j, slice(None))])
+                own[arms[j]] = union([here[met[j]], first])
             lowest = min((up[rows].min() for rows in own.values() if len(rows)), default=-np.inf)
             forks.append({v: here[up[here] < lowest], **own})
     return forks
