@@ -42,23 +42,28 @@ def follow(sets, v, side):
     return union([sets.rows(u) for u in reached])
 
 
-def joined_rows(points, groups, ratio=None):
-    """Which rows `(n, n)` are near, in units of the sparser of their groups, @eq-joined.
+def joined_rows(points, groups, *ratios):
+    """Which rows `(n, n)` are near, in units of the sparser of their groups, @eq-joined, for some ratios.
 
     Parameters
     ----------
     points : (n, m) array; groups : list of int arrays, rows of each group
-    ratio : float, of volumes; None: that with which half of a ball percolates
+    ratios : floats, of volumes; None: that with which half of a ball percolates
+
+    Returns
+    -------
+    list of bool arrays, one for each ratio
     """
-    distance, reach = distances(points), np.zeros(len(points))
-    k = few(len(distance))
-    length, inverse = lengths_of(distance, k)
-    for rows in groups:
-        power = inverse[rows].mean()
-        volume = ratio or 2 * np.interp(1 / power, DIMENSIONS, PERCOLATION) / k
-        typical = np.median(length[rows]) * volume**power
-        reach[rows] = np.maximum(reach[rows], typical)
-    return distance <= np.maximum.outer(reach, reach)
+    distance, k = distances(points), few(len(points))
+    (length, inverse), found = lengths_of(distance, k), []
+    for ratio in ratios:
+        reach = np.zeros(len(points))
+        for rows in groups:
+            power = inverse[rows].mean()
+            volume = ratio or 2 * np.interp(1 / power, DIMENSIONS, PERCOLATION) / k
+            reach[rows] = np.maximum(reach[rows], np.median(length[rows]) * volume**power)
+        found.append(distance <= np.maximum.outer(reach, reach))
+    return found
 
 
 def homes(joined, groups):
@@ -118,7 +123,7 @@ def strangers_of(points, sets, v):
     shared = [[np.isin(rows, sets.rows(u)) for u in sets.beside(v, side)] for side in (0, 1)]
     if not all(shared):
         return rows[:0]
-    joined = joined_rows(points[rows], [np.arange(len(rows))], APART)
+    [joined] = joined_rows(points[rows], [np.arange(len(rows))], APART)
     part, home = homes(joined, shared[0] + shared[1])
     below, above = home[: len(shared[0])], home[len(shared[0]) :]
     return rows[np.isin(part, below) & (not set(below) & set(above))]
@@ -143,14 +148,13 @@ def forks_of(points, heights, sets):
         for v in np.flatnonzero(degree > 1):
             arms = sets.beside(v, side)
             here, groups = rows_at(up, sets, arms, side, [v])
-            joined = joined_rows(points[here], groups, APART)
+            joined, near, close = joined_rows(points[here], groups, APART, NEAR, None)
             part, home = homes(joined, groups[:-1])
             most = max(home, key=lambda h: np.sum(part[groups[-1]] == h))
             if any(sets.take_out(v, here[part == h]) for h in home if h != most):
                 return forks_of(points, heights, sets)
-            near = joined_rows(points[here], groups, NEAR)
             met = until_met(joined, up[here], groups[:-1]) | until_met(near, up[here], groups[:-1])
-            close = until_met(joined_rows(points[here], groups), up[here], groups[:-1])
+            close = until_met(close, up[here], groups[:-1])
             own = {a: here[:0] for a in arms}
             for j in met:
                 first = np.intersect1d(sets.rows(arms[j]), here[close.get(j, slice(None))])
@@ -168,7 +172,7 @@ def folds_of(points, heights, sets):
         for i in np.unique(sets.window[free]):
             arms = free[sets.window[free] == i]
             here, groups = rows_at(up, sets, arms, side)
-            joined, first = joined_rows(points[here], groups, NEAR), {}
+            [joined], first = joined_rows(points[here], groups, NEAR), {}
             home = homes(joined, groups)[1]
             for j in sorted(until_met(joined, up[here], groups)):
                 folds.append((side, arms[first.setdefault(home[j], j)], arms[j]))
