@@ -77,7 +77,8 @@ def map_beside_umap(rounds, sizes=(3000, 10000, 30000), largest=10000):
         found[n] = measure(
             "annulus radius", n, rounds if n < 10000 else 1, runners, warm=n >= 10000
         )
-        code = "from idm_nb import *\n"
+        code = "from idm_nb import IteratedDiffusionMap\n"
+        code += "from idm_nb.datasets import feature_example\n"
         code += f"X, y, _ = feature_example('annulus radius', {n}, random_state=0)\n"
         code += "IteratedDiffusionMap(random_state=0).fit(X, y); found = {}"
         found[n]["map"]["gigabytes"] = in_new_process(code)["gigabytes"]
@@ -125,7 +126,8 @@ def first(rounds, n=5000):
 
 MANY = """
 import time, tempfile, pathlib, numpy as np
-from idm_nb import IteratedDiffusionMap, feature_example, in_parts
+from idm_nb import IteratedDiffusionMap, in_parts
+from idm_nb.datasets import feature_example
 X, y, _ = feature_example({name!r}, 20000, random_state=0)
 model = IteratedDiffusionMap(landmarks=10000, random_state=0)
 start = time.process_time(); model.fit(X, y); fit = time.process_time() - start
@@ -141,7 +143,9 @@ with tempfile.TemporaryDirectory() as folder:
 """
 NEAR = """
 import numpy as np
-from idm_nb import IteratedDiffusionMap, feature_example, neighbor_recall
+from idm_nb import IteratedDiffusionMap
+from idm_nb.datasets import feature_example
+from idm_nb.diffusion import neighbor_recall
 X, y, _ = feature_example({name!r}, 21000, random_state=0)
 y, found = y.reshape(len(X), -1), {{}}
 for landmarks in (None, 10000, 2000):
@@ -163,11 +167,10 @@ def many(rounds, name="annulus radius", count=1_000_000):
 
 PAIRS_CODE = """
 import time, numpy as np
-from idm_nb import KernelSum
-from idm_nb.diffusion import DiffusionOperator, EuclideanMetric, kernel_matrix
-from idm_nb.eigenpairs import leading_eigenpairs
-from idm_nb.manifolds import Torus
-from idm_nb.neighbors import NeighborGraph
+from idm_nb.datasets import Torus
+from idm_nb.diffusion import EuclideanMetric, KernelSum, NeighborGraph
+from idm_nb.diffusion.numerics import leading_eigenpairs
+from idm_nb.diffusion.operator import DiffusionOperator, kernel_matrix
 points = Torus().sample(20000, random_state=0).points
 test, graph = KernelSum(points), NeighborGraph(points, 64)
 kernel = kernel_matrix(EuclideanMetric(points), graph, test.epsilon)
