@@ -15,6 +15,7 @@ from idm_nb import (
     PaperIteratedDiffusionMap,
     load,
 )
+from idm_nb.branches import Branches
 from idm_nb.datasets import feature_example
 from idm_nb.derivatives import (
     dimension_curves,
@@ -120,6 +121,17 @@ def test_many_copies_of_few_points():
     few = np.repeat(X[:12], 25, axis=0)
     model = IteratedDiffusionMap(2, n_neighbors=60, random_state=0).fit(few, np.repeat(Y[:12], 25))
     assert np.isfinite(model.embedding_).all()
+
+
+@pytest.mark.parametrize("columns", (1, 2, 3))
+@pytest.mark.parametrize("digits", (0, 1))
+def test_branches_of_rounded_columns(columns, digits):
+    rng = np.random.default_rng(columns)
+    rows = (rng.normal(scale=0.2, size=(900, columns)) + 4 * rng.integers(0, 3, (900, 1))).round(digits)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = Branches(rows, rows[:, 0] + rows[:, -1] ** 2)
+    assert len(found.membership) == 900 and np.isfinite(found.nodes).all()
 
 
 def test_wrong_number_of_columns():

@@ -109,8 +109,10 @@ def until_met(joined, up, arms):
     seeds[seeds.sum(axis=1) > 1] = 0  # arms may have rows in common beyond the next node
     half, rank = seeds.sum(axis=0) / 2, np.argsort(np.argsort(-up, kind="stable"))
     for *both, last in merges_of(np.where(joined, np.maximum.outer(rank, rank), n)):
+        if last == n or min(map(len, both)) <= half.min():
+            continue
         holds = [seeds[rows].sum(axis=0) > half for rows in both]
-        if last < n and holds[0].any() and holds[1].any():
+        if holds[0].any() and holds[1].any():
             for rows, held in zip(both, holds):
                 for j in np.flatnonzero(held):
                     met.setdefault(int(j), rows)

@@ -56,7 +56,7 @@ def lengths_of(distance, k):
     if len(distance) < 3:
         return np.zeros(len(distance)), np.ones(len(distance))
     near = np.sort(np.partition(distance, k, axis=1)[:, : k + 1], axis=1)[:, 1:]
-    near = np.maximum(near, 1e-12 * distance.max() + 1e-300)  # rows may coincide
+    near = np.maximum(near, 1e-12 * distance.max() + 1e-150)  # rows may coincide
     return near[:, -1], np.maximum(np.log(near[:, -1:] / near[:, :-1]).mean(axis=1), 1e-3)
 
 
@@ -64,8 +64,11 @@ def walk_on(distance, k):
     "`DiffusionOperator` of the walk to `k` neighbours on rows with these distances `(n, n)`."
     near = distance <= np.partition(distance, k, axis=1)[:, [k]]
     length = lengths_of(distance, few(len(distance)))[0]
-    weights = np.where(near | near.T, np.exp(-(distance**2) / (2 * np.outer(length, length))), 0)
-    return DiffusionOperator(sp.csr_matrix(weights), 1.0, keep_self=False)
+    i, j = np.nonzero(near | near.T)
+    weights = np.exp(-(distance[i, j] ** 2) / (2 * length[i] * length[j]))
+    weights = sp.csr_matrix((weights, (i, j)), near.shape)
+    weights.eliminate_zeros()
+    return DiffusionOperator(weights, 1.0, keep_self=False)
 
 # %% ../../nbs/08_branches/29_walk.ipynb #d8748617
 def one_hot(labels):
@@ -115,12 +118,14 @@ def splits_of(distance, n_neighbors="auto"):
     if most < 2:
         return {}
     vectors = leading_eigenpairs(operator.symmetric[kept][:, kept], most)[1]
+    nearest = distance[:, kept].argmin(axis=1)
+    nearest[kept] = np.arange(len(kept))  # also where rows coincide
     for count in range(2, most + 1):
         functions = vectors[:, :count] / scale[:, None]
         labels = sets_of(functions)
         if np.bincount(labels, minlength=count).min() > k:
             share = max(share_within(functions, scale**2, labels), 1e-3)
-            found[count] = share, labels[distance[:, kept].argmin(axis=1)]
+            found[count] = share, labels[nearest]
     return found
 
 # %% ../../nbs/08_branches/29_walk.ipynb #4f99e52b
@@ -138,11 +143,14 @@ def gap_evidence(distance, length, sets, bridge, k):
     least = np.inf
     if max(np.median(length[rows]) for rows in sets) >= bridge:
         return 0.0
-    for rows, others in (sets, sets[::-1]):
+    for rows, others in sorted((sets, sets[::-1]), key=lambda pair: len(pair[0])):
+        if least <= CHANCE:  # too little already: the larger set would cost most of the time
+            break
         inner = distance[np.ix_(rows, rows)]
         counted = max(np.median(np.sum(inner <= bridge, axis=1)) - 1, 1)
         dimension = 1 / lengths_of(inner, max(2, len(inner) // 2))[1].mean()
-        held = max(counted, k, k * (bridge / np.median(length[rows])) ** dimension)
+        power = dimension * np.log(bridge / np.median(length[rows]))
+        held = max(counted, k, k * np.exp(min(power, np.log(len(distance) / k))))
         facing = np.sum((distance[np.ix_(rows, others)] <= 2 * bridge).any(axis=1))
         places = max(1, facing / counted)
         least = min(least, places * (held - k - k * np.log(held / k)))
@@ -199,8 +207,8 @@ def bridges_of(distance, features):
             side = np.repeat([0, 1], [len(rows) for rows in sets])
             most = np.log(2) * rows_beside(features[sum(sets, [])], side)
             evidence = min(gap_evidence(distance, length, sets, bridge, k), most) - CHANCE
-            found.append((evidence, (*sets, bridge)))
+            if evidence > 0:
+                found.append((evidence, (*sets, bridge)))
     found = sorted(found, key=lambda cut: -cut[0])[: MOST_SETS - 1]
-    found = [cut for cut in found if cut[0] > 0]
     firsts = [found[:count] for count in range(1, len(found) + 1)]
     return [(sum(e for e, _ in cut), parted([b for _, b in cut], distance)) for cut in firsts]
