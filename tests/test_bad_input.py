@@ -127,7 +127,9 @@ def test_many_copies_of_few_points():
 @pytest.mark.parametrize("digits", (0, 1))
 def test_branches_of_rounded_columns(columns, digits):
     rng = np.random.default_rng(columns)
-    rows = (rng.normal(scale=0.2, size=(900, columns)) + 4 * rng.integers(0, 3, (900, 1))).round(digits)
+    rows = (rng.normal(scale=0.2, size=(900, columns)) + 4 * rng.integers(0, 3, (900, 1))).round(
+        digits
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = Branches(rows, rows[:, 0] + rows[:, -1] ** 2)

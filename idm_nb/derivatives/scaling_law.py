@@ -268,7 +268,8 @@ def tune_local_bandwidth(
     queries : (q, m) array, default None: at the points themselves
     keep_self : bool, default None: True for "max-slope", False for "agreement"
         Whether a point counts as its own neighbour, at distance zero. True suits even grids, False
-        suits random points; but with False `d_1` has no largest value. "gap" never counts it.
+        suits random points. With False "max-slope" fails, because `d_1` grows without bound for
+        small bandwidths. "gap" never counts the point itself.
     n_jobs : int, default 1; number of threads, -1 uses all processors
 
     Returns

@@ -117,7 +117,7 @@ class DiffusionOperator(Storage):
         self.symmetric = (side @ kernel @ side).tocsr()
 
     def density(self, dimension):
-        "Sampling density `(N,)` for the volume of the kernel's metric, eq. (A.1) of the paper."
+        "Sampling density `(N,)` for the volume of the kernel's metric, @eq-density."
         size = -dimension / 2 * np.log(2 * np.pi * self.epsilon)
         if not abs(size) < 500:  # beyond exp(500) the squares of the eigenfunctions overflow
             raise ValueError(

@@ -28,15 +28,15 @@ from ..diffusion.numerics import leading_eigenpairs
 
 # %% ../../nbs/05_flow/16_to_the_letter.ipynb #eb1253a5
 def bounded_power(base, exponent):
-    "`base**exponent`, at least 1e-100 and at most 1e100: a dimension may be found in the hundreds."
+    "`base**exponent` between 1e-100 and 1e100: an estimated dimension may be several hundred."
     return np.exp(np.clip(exponent * np.log(base), -230, 230))
 
 
 def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine):
     """Algorithm 1: derivative (q, m, n), dimension (q,), density (q,) from steps to the neighbours.
 
-    Three misprints have only one reading and are mended: squared distances in step 3, the exponent
-    of step 9, and substep (j) with differences to the bandwidth before.
+    Three misprints have only one reading and are corrected: squared distances in step 3, the
+    exponent of step 9, and substep (j) with differences to the bandwidth before.
     """
     d = np.linalg.norm(steps, axis=2)  # step 1, by increasing distance, the point itself first
     eps_min = -(_positive_nearest(d) ** 2) / (2 * np.log(np.finfo(float).eps))  # step 3
@@ -176,7 +176,7 @@ class PaperStep(Storage):
 
 # %% ../../nbs/05_flow/16_to_the_letter.ipynb #114ba0ce
 class PaperIterations(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, BaseEstimator):
-    "Base of `PaperIteratedDiffusionMap`: the iterations `steps_`, and new points in each of them."
+    "Base of `PaperIteratedDiffusionMap`: stores the iterations `steps_`, and moves new points."
 
     @property
     def embeddings_(self):
@@ -195,11 +195,11 @@ class PaperIterations(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage
         return [step.derivatives[self.copies_].swapaxes(1, 2) for step in self.steps_]
 
     def transform_all(self, X):
-        "Rows `X` `(q, m)` after every iteration, themselves first: a list as `embeddings_`."
+        "List like `embeddings_` for rows `X` `(q, m)`: themselves, then their place in each iteration."
         return self._extended(X)[0]
 
     def _extended(self, X):
-        "Rows after every iteration, and the last diffusion map `(q, M)` of them."
+        "The list of `transform_all`, and the last diffusion map `(q, M)` of the rows."
         check_is_fitted(self)
         clouds, rows = [check_new(self, X)], RowLookup(self.steps_[0].x)
         for step in self.steps_:  # a training row is where it was
@@ -247,26 +247,27 @@ def checked_corrections(model):
 class PaperIteratedDiffusionMap(MultiOutputMixin, RegressorMixin, PaperIterations):
     """Iterated diffusion map as printed: Algorithms 1 and 2 of Berry and Harlim, step by step.
 
-    Misprints that make no sense as they stand are mended always: squared distances in step 3 and the
-    exponent `-dim / 2` in step 9 of Algorithm 1, differences in substep (j), and `t` iterations.
+    Misprints with only one possible reading are corrected always: squared distances in step 3 and
+    the exponent `-dim / 2` in step 9 of Algorithm 1, differences in substep (j), `t` iterations.
 
-    For data of your own take `IteratedDiffusionMap`; this class is for study and comparison. It
-    holds the distances of all rows to all rows in parts; up to some 5000 rows are practical.
+    For your own data use `IteratedDiffusionMap`; this class is for study and comparison. It
+    computes the distances of all rows to all rows; up to about 5000 rows are practical.
 
     Parameters
     ----------
     n_iterations : int or "auto", default 4, the paper's `t`
-        "auto" is the stop of Appendix C: as long as the held-out error of the linear map from the
-        diffusion map to that of the feature falls.
+        "auto" is the stop of Appendix C: iterate as long as the held-out error of the linear map
+        from the diffusion map to that of the feature falls.
     tau : float in (0, 1), default 0.65, weight of the feature in the metric
     n_neighbors : int, default 200, the paper's `k`, the point itself counted; at most N
     n_bandwidths : int, default 50, the paper's `L`, bandwidths tried at each point
     n_bandwidth_neighbors : int, default 32, the paper's `k_2`, neighbours that set `epsilon`
     n_components : int, default 100, the paper's `M`, coordinates of the embedding; at most N - 1
-    tuning : "d1" or "scaling laws", default "d1", with substeps (e) to (j) of step 4 or without
+    tuning : "d1" or "scaling laws", default "d1"
+        Step 4 of Algorithm 1 without ("d1") or with its substeps (e) to (j) ("scaling laws").
     corrections : "none", "all", a name or a sequence of names, default "none"
-        Misprints that have two readings: "bandwidth" leaves the point itself out of the mean of
-        step 4, "density" takes the density of the new metric in step 9, "rates" takes
+        Misprints of Algorithm 2 with two readings: "bandwidth" leaves the point itself out of the
+        mean of step 4, "density" takes the density of the new metric in step 9, "rates" takes
         `2 log(xi) / epsilon` in step 10, "squares" mixes squared lengths in step 3.
     random_state : int or None, default None, for the start of the eigensolver
 
@@ -279,7 +280,7 @@ class PaperIteratedDiffusionMap(MultiOutputMixin, RegressorMixin, PaperIteration
     dimensions_, densities_ : lists of (N,) arrays, of Algorithm 1; epsilons_ : list of floats
     eigenvalues_ : list of (M + 1,) arrays, `xi`
     residuals_ : list of float, share of the diffusion map of the feature that a linear map does
-        not explain, leaving one row out; of the data first
+        not explain, leaving one row out; for the data, then for each iteration
 
     Raises
     ------

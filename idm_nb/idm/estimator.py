@@ -117,14 +117,14 @@ def completed(rows, estimate, branches):
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #b7530206
 def neighbors_right(places, features, new_places, new_features, branch, n_asked=300):
-    """Share of the right neighbours that rows find near their place as new rows.
+    """Share of the right neighbours of rows that are also nearest to their places as new rows.
 
     Parameters
     ----------
-    places, features : (n, k) and (n, f) arrays, coordinates and features as training rows
+    places, features : (n, k) and (n, f) arrays, coordinates and values as training rows
     new_places, new_features : the same as new rows
-    branch : (n,) int array; right neighbours are nearest in the feature on the same branch
-    n_asked : int, default 300, rows that ask, at most a quarter of all
+    branch : (n,) int array; right neighbours have the nearest values on the same branch
+    n_asked : int, default 300, rows that are placed as new ones, at most a quarter of all
 
     Returns
     -------
@@ -177,7 +177,7 @@ class RowSteps:
         return estimate_of(self.regressor, options).fit(X, y, sample_weight=weights, groups=groups)
 
     def _verdict(self, rows):
-        "What the estimate is worth."
+        "The `Verdict` on the estimate, still without the recall of the map."
         X, y, weights, groups = rows.of_known()
         grouped = not self._grouped and look_grouped(X)
         return Verdict(y, self.estimate_, groups, weights, grouped=grouped)
@@ -193,7 +193,7 @@ class RowSteps:
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #e69211e9
 class FlowSteps(RowSteps):
-    "The second half of `IteratedDiffusionMap.fit`: the geometry, and what it is worth."
+    "The second half of `IteratedDiffusionMap.fit`: the flow, and standard errors."
 
     def _geometry(self, flow, rows):
         "The unit of the feature, and the share of the local steps that it does not explain."
@@ -214,12 +214,12 @@ class FlowSteps(RowSteps):
 
     @property
     def _trust(self):
-        "Share of the residual of a training row that counts for its place."
+        "Share of the residual that is added to the held-out value to place a training row."
         shares = {"held-out": 0.0, "posterior": 1 - self.estimate_.noise_share_, "known": 1.0}
         return shares[self.placed_by]
 
     def _task(self, rows, taus):
-        "What the flow receives."
+        "The `FlowTask` that the flow receives."
         values = self.values_.copy()
         values[rows.known] += self._trust * self.estimate_.residuals_
         feature = self.lifted(values, self.membership_)
@@ -240,7 +240,7 @@ class FlowSteps(RowSteps):
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #372ab472
 class FitReport:
-    "What a fitted `IteratedDiffusionMap` says of its own fit, and of its columns."
+    "Column names, verdict and diagnostics of a fitted `IteratedDiffusionMap`."
 
     def get_feature_names_out(self, input_features=None):
         "Names of the columns of the output: `feature0, ..., branch0, ..., axis0, ...`."
@@ -308,14 +308,15 @@ class FitReport:
 class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimator):
     """Iterated diffusion map: the geometry in which distance means difference in the feature.
 
-    Coordinates in which rows are near if they are alike in the feature *and* on the same branch of
-    its level sets, for new rows as for training rows; and a prediction of the feature (Berry and
+    Training rows and new rows get coordinates, in which rows are near if they are alike in the
+    feature *and* on the same branch of its level sets, and a prediction of the feature (Berry and
     Harlim, Iterated diffusion maps for feature identification, 2018, section 4).
 
     Parameters
     ----------
     n_iterations : int or "auto", default "auto"
-        Steps of the flow; "auto" stops when what is left of the data is below `stop` errors.
+        Steps of the flow; "auto" stops when what is left of the data is below `stop` times the
+        error of the feature, and after 12 steps at the latest.
     tau : float in (0, 1) or sequence (the last one is repeated), default 0.95
         Share of the feature in the metric of a step. Only the product of `1 - tau` matters.
     regressor : "auto", "ridge", "kernel", "local", "lengths", "boosting", a scikit-learn regressor or
@@ -324,30 +325,32 @@ class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimato
         "closed" takes all steps at once (`ClosedFlow`); "diffusion" embeds every step by a
         diffusion map (`DiffusionFlow`), which is slower and less exact.
     stop : float, default 0.5, share of the error of the feature at which the flow stops
-    odds : float, default 20, evidence that a branch must bring, see `level_sets`
+    odds : float, default 20, evidence that a branch needs, see `level_sets`
     placed_by : "posterior", "held-out" or "known", default "posterior"
-        Training rows are placed by their known feature, weighted against its noise; or as if they
-        were new; or by the known feature alone, which is right if it has no noise.
+        Training rows are placed by a weighted mean of the measured feature and its held-out
+        estimate; or by the estimate alone, like new rows; or by the measured feature alone, which
+        is right if it has no noise.
     n_neighbors : int or "auto", default "auto"
-        Neighbours of a row in the walk along level sets; "auto" tries `2.47 log n`, where n is the
-        number of rows of a window, and half as many.
+        Neighbours of a row in the walk along level sets; "auto" is `2.47 log n`, where n is the
+        number of rows of a window.
     n_components : int, default None, all
         Columns of the output. The feature comes first, then the code of the branches, then the
         principal axes of the data; fewer columns than the first two merge branches, with a warning.
     n_pca : int, default 64, most principal axes of the input
     landmarks : int or (n,) int array, default None: all rows, or 10000 of a dask array or frame
-        So many rows, drawn by k-means++, or the rows with these numbers; others are placed as new.
-        Standard errors and the verdict's `r2` are then those of rows that were not fitted.
+        Rows that are fitted: how many are drawn by k-means++, or their numbers; other rows are
+        placed as new ones. Standard errors and the verdict's `r2` are then those of rows that were
+        not fitted.
     n_jobs : int, default None, which means one; estimates of the feature are fitted in parallel
     random_state : int, RandomState or None, default None, draws folds, landmarks and trees
     verbose : bool, default False, show progress bars
 
     Attributes
     ----------
-    landmarks_ : (N,) int array, rows of `X` that were fitted; what follows is of them
+    landmarks_ : (N,) int array, rows of `X` that were fitted; the arrays below belong to these rows
     embedding_ : (N, k) array, coordinates of the training rows
     embeddings_ : list of arrays, the data and the coordinates after each of `n_iterations_` steps
-    estimate_ : FeatureRegressor, estimate of the feature; its `weights_` name what it consists of
+    estimate_ : FeatureRegressor, estimate of the feature; `weights_` are those of its regressors
     branches_ : Branches of the level sets; branch_ : (N,) int array, the branch of each row
     flow_ : Flow; unit_ : float, factor from the feature to the unit of the data
     diagnostics_ : dict of arrays, what each step did, and `merged`: the share of the nearest rows
@@ -358,7 +361,8 @@ class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimato
     Raises
     ------
     ValueError
-        Rows without numbers or fewer than 4, a constant feature, parameters out of their range.
+        If `X` is not finite or has fewer than 4 rows, the feature is constant, or a parameter is
+        out of its range.
 
     Examples
     --------
@@ -400,12 +404,12 @@ class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimato
         ----------
         X : (N, m) array, data; a dask array or frame is not read into memory (@sec-lazy-rows)
         y : (N,) or (N, n) array
-            Feature values; an angle as `(sin, cos)`. Rows with NaN take part in the geometry and
-            are placed as new rows are.
+            Feature values; an angle as `(sin, cos)`. NaN where the feature is missing: only the
+            columns of this row are used, and it is placed like a new row.
         sample_weight : (N,) array, default None, how often each row counts; zero leaves it out
         groups : (N,) array, default None
-            Rows that belong together (one person, one day). An estimate never uses the group it is
-            for, so that training rows are treated as rows of new groups will be.
+            Rows that belong together (one person, one day). The held-out value of a row uses no row
+            of its group, as if the row came from a new group.
 
         Returns
         -------

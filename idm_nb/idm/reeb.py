@@ -82,7 +82,7 @@ def draw_graph(graph, ax, points, size, cmap):
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #f0undon1
 def found_on(points, heights, groups, known, options):
-    "Axes, branches, membership and groups of the rows; those that coincide are one, with the mean feature."
+    "Axes, branches, membership and groups; rows that coincide count as one, with the mean feature."
     if known is not None:
         return PrincipalAxes(points), known, known.membership, groups
     first, inverse = canonical_rows(points)
@@ -102,12 +102,12 @@ class ReebGraph(Storage):
     ----------
     points : (N, m) array, rows in units in which distances make sense
     heights : (N,) array, the feature at the rows, known or estimated
-    odds : float, default 20, evidence that a branch must bring, see `level_sets`
-    window : float, default 1.5, rows of a window in units of `N^(2/3)`: larger ones see less and are
-        surer
+    odds : float, default 20, evidence that a branch needs, see `level_sets`
+    window : float, default 1.5, rows of a window in units of `N^(2/3)`; with larger windows a
+        branch is more certain, and short branches are not found
     n_neighbors : int or "auto", default "auto", of the walk, see `level_sets`
-    groups : (N,) array, default None, rows that go into the same half of the refits
-    known : Branches, default None, if they have been found
+    groups : (N,) array, default None, rows that stay together in the halves of `support`
+    known : Branches, default None, the branches of these rows, if they have been found before
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class ReebGraph(Storage):
     kinds : list of str, "minimum", "maximum" or "fork", by node
     pieces : (b,) int array, connected piece to which each branch belongs
     n_pieces, n_loops, n_ends : int, pieces, independent loops, and nodes with a single branch
-    candidates : list of dicts, forks that are not drawn at this level of support, see `at`
+    candidates : list of dicts, forks that this graph leaves out for lack of support, see `at`
     model : the fitted map of `reeb_graph`, or None
 
     Examples
@@ -168,7 +168,7 @@ class ReebGraph(Storage):
         return connected_components(joined, directed=False)[1][self.branches[:, 0]]
 
     def support(self, n_jobs=None):
-        """How often refits on half-samples keep two branches apart, and joined in one piece.
+        """Shares of refits on half of the rows that find two branches apart, and in one piece.
 
         Parameters
         ----------
@@ -183,8 +183,8 @@ class ReebGraph(Storage):
     def at(self, support=0.6, *, n_jobs=None):
         """The graph with the branches that are apart in at least this share of the refits.
 
-        Others are glued, see `supported`, and listed as `candidates`. Graphs of higher levels are
-        coarser; the graph at level zero has all branches.
+        Other pairs are glued to one branch, see `supported`, and listed as `candidates`. A higher
+        share gives a coarser graph; the graph at zero has all branches.
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class ReebGraph(Storage):
         return coarser(self, support, n_jobs)
 
     def place(self, X, heights=None):
-        """What the graph says of the rows `X` `(q, m)`; a graph of a map needs no heights.
+        """Values and branches of the rows `X` `(q, m)`; a graph of a map needs no heights.
 
         Returns
         -------
@@ -219,7 +219,7 @@ class ReebGraph(Storage):
         Parameters
         ----------
         ax : matplotlib axes, default None: a new figure
-        points : bool, default True, draw the rows, spread sideways at random
+        points : bool, default True, draw the rows, spread evenly sideways
         size : float, marker area of the rows
         cmap : str, colour map, one colour a branch
 
@@ -230,7 +230,7 @@ class ReebGraph(Storage):
         return draw_graph(self, ax, points, size, cmap)
 
     def sentences(self, n_jobs=None):
-        "What the graph says, in words: pieces, how sure the branches are, and candidates."
+        "The graph in words: its pieces, the support of its branches, and candidates."
         return graph_in_words(self, self.support(n_jobs))
 
     def __repr__(self):
@@ -361,14 +361,15 @@ def reeb_graph(model, y=None, *, odds=None, window=WINDOW, groups=None, support=
     Parameters
     ----------
     model : fitted IteratedDiffusionMap with one scalar feature, or (N, m) array of rows
-    y : (N,) array, default None: the feature of the map; the given feature of rows
-    odds : float, default None: that of the model, or 20; evidence that a branch must bring
+    y : (N,) array, the feature of the rows; default None, for a map
+    odds : float, default None: that of the map, or 20 for rows; evidence that a branch needs
     window : float, default 1.5, rows of a window in units of `N^(2/3)`
-    groups : (N,) array, default None, rows that belong together, for the support; a map has its own
+    groups : (N,) array, default None, rows that stay together in the halves of `support`; a
+        map has its own
     support : bool or float, default False
-        False: all branches that the finder has. A number between 0 and 1: only those that stay apart
-        in so many of ten refits on half of the rows, others are listed as `candidates`, see
-        `ReebGraph.at`; True: 0.6. The refits take about five times as long as the graph.
+        False: all branches that are found. A number between 0 and 1: only those that are apart in
+        at least this share of ten refits on half of the rows; others are listed as `candidates`,
+        see `ReebGraph.at`. True: 0.6. The refits take about five times as long as the graph.
     n_jobs : int, default None, which means one; refits that run at the same time
 
     Returns
@@ -378,7 +379,7 @@ def reeb_graph(model, y=None, *, odds=None, window=WINDOW, groups=None, support=
     Raises
     ------
     TypeError, ValueError
-        If the model is no `IteratedDiffusionMap`, or was fitted to a feature with several columns.
+        If the model is no fitted `IteratedDiffusionMap`, or its feature has several columns.
 
     Examples
     --------
