@@ -143,9 +143,7 @@ def gap_evidence(distance, length, sets, bridge, k):
     least = np.inf
     if max(np.median(length[rows]) for rows in sets) >= bridge:
         return 0.0
-    for rows, others in sorted((sets, sets[::-1]), key=lambda pair: len(pair[0])):
-        if least <= CHANCE:  # too little already: the larger set would cost most of the time
-            break
+    for rows, others in (sets, sets[::-1]):
         inner = distance[np.ix_(rows, rows)]
         counted = max(np.median(np.sum(inner <= bridge, axis=1)) - 1, 1)
         dimension = 1 / lengths_of(inner, max(2, len(inner) // 2))[1].mean()
@@ -207,8 +205,7 @@ def bridges_of(distance, features):
             side = np.repeat([0, 1], [len(rows) for rows in sets])
             most = np.log(2) * rows_beside(features[sum(sets, [])], side)
             evidence = min(gap_evidence(distance, length, sets, bridge, k), most) - CHANCE
-            if evidence > 0:
-                found.append((evidence, (*sets, bridge)))
+            found.append((evidence, (*sets, bridge)))
     found = sorted(found, key=lambda cut: -cut[0])[: MOST_SETS - 1]
     firsts = [found[:count] for count in range(1, len(found) + 1)]
     return [(sum(e for e, _ in cut), parted([b for _, b in cut], distance)) for cut in firsts]
