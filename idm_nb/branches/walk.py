@@ -145,11 +145,11 @@ def gap_evidence(distance, length, sets, bridge, k):
         return 0.0
     for rows, others in (sets, sets[::-1]):
         inner = distance[np.ix_(rows, rows)]
-        counted = max(np.median(np.sum(inner <= bridge, axis=1)) - 1, 1)
+        counted = max(np.median(np.count_nonzero(inner <= bridge, axis=1)) - 1, 1)
         dimension = 1 / lengths_of(inner, max(2, len(inner) // 2))[1].mean()
         power = dimension * np.log(bridge / np.median(length[rows]))
         held = max(counted, k, k * np.exp(min(power, np.log(len(distance) / k))))
-        facing = np.sum((distance[np.ix_(rows, others)] <= 2 * bridge).any(axis=1))
+        facing = np.count_nonzero(distance[np.ix_(rows, others)].min(axis=1) <= 2 * bridge)
         places = max(1, facing / counted)
         least = min(least, places * (held - k - k * np.log(held / k)))
     return least
@@ -181,8 +181,9 @@ def parted(bridges, distance):
         labels[labels == labels[sets[0][0]]] = -1
         for rows in sets:
             labels[rows] = labels.max() + 1
-    kept = np.flatnonzero(labels >= 0)
-    return np.unique(labels[kept], return_inverse=True)[1][distance[:, kept].argmin(axis=1)]
+    lost, kept = np.flatnonzero(labels < 0), np.flatnonzero(labels >= 0)
+    labels[lost] = labels[kept[distance[np.ix_(lost, kept)].argmin(axis=1)]]
+    return np.unique(labels, return_inverse=True)[1]
 
 
 def bridges_of(distance, features):

@@ -33,7 +33,7 @@ def tangent_moments(kernel, point, tangent, *, epsilon=1e-8, reach=8.0, n_nodes=
 
     Returns
     -------
-    m : float, mu : (d,) array, M : (d, d) array; the moments of order zero, one and two
+    m : float, zeroth moment; mu : (d,) array, first moment; M : (d, d) array, second moment
 
     References
     ----------
@@ -222,7 +222,8 @@ def local_generator(
     `generator @ f` approximates `b . grad f + 1/2 c_ij grad_i grad_j f`, where `c` is the inverse
     of the restriction of `inverse_covariance` to the tangent space; the error is `O(epsilon)`.
     This holds for tangent `b` and an `inverse_covariance` that does not couple tangent and normal
-    directions. A coupling changes the drift: on a curved manifold it adds one even for `b = 0`.
+    directions. A coupling changes the drift; where the manifold is curved in the ambient space, it
+    adds one even for `b = 0`.
 
     Parameters
     ----------
