@@ -323,13 +323,14 @@ class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimato
         a `FeatureRegressor`, default "auto", the estimate of the feature
     flow : "closed", "diffusion" or a Flow, default "closed"
         "closed" takes all steps at once (`ClosedFlow`); "diffusion" embeds every step by a
-        diffusion map (`DiffusionFlow`), which is slower and less exact.
+        diffusion map (`DiffusionFlow`), which is slower; neighbours are nearly as good, but
+        large distances are too short.
     stop : float, default 0.5, share of the error of the feature at which the flow stops
     odds : float, default 20, evidence that a branch needs, see `level_sets`
     placed_by : "posterior", "held-out" or "known", default "posterior"
         Training rows are placed by a weighted mean of the measured feature and its held-out
         estimate; or by the estimate alone, like new rows; or by the measured feature alone, which
-        is right if it has no noise.
+        is right if it has no noise, for example if it is the angle to which a turntable was set.
     n_neighbors : int or "auto", default "auto"
         Neighbours of a row in the walk along level sets; "auto" is `2.47 log n`, where n is the
         number of rows of a window.

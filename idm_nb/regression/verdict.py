@@ -156,7 +156,7 @@ class Sentences(Outlook):
             ]
         return [
             f"On rows not used for fitting, {self.what} is not predicted better than by chance: the map "
-            f"shows the training rows in order and says nothing about new rows.",
+            f"may look orderly, but it says nothing about new rows.",
             f"With {self.groups} {what}, a relation that explains more than {percent(self.visible)} of the "
             f"variation would have been seen.",
         ]
