@@ -208,5 +208,7 @@ def bridges_of(distance, features):
             evidence = min(gap_evidence(distance, length, sets, bridge, k), most) - CHANCE
             found.append((evidence, (*sets, bridge)))
     found = sorted(found, key=lambda cut: -cut[0])[: MOST_SETS - 1]
+    if not found or found[0][0] <= 0:
+        return []
     firsts = [found[:count] for count in range(1, len(found) + 1)]
     return [(sum(e for e, _ in cut), parted([b for _, b in cut], distance)) for cut in firsts]
