@@ -744,7 +744,7 @@ def add_columns(parser):
         "--scale",
         choices=("standard", "none"),
         default="standard",
-        help="bring data columns to unit variance (default), or leave their units alone",
+        help="bring columns to unit variance, but not zeros and ones (default), or leave all units alone",
     )
 
 

@@ -122,9 +122,9 @@ def zero_or_one(table, pairs):
 
 
 def mean_and_spread(values):
-    "Means and standard deviations `(2, m)` of columns, one in the place of a deviation of zero."
-    spread = values.std(axis=0)
-    return np.stack([values.mean(axis=0), np.where(spread > 0, spread, 1.0)])
+    "Means and units `(2, m)` of columns: their standard deviations, one for zeros and ones or constants."
+    spread, binary = values.std(axis=0), np.isin(values, (0, 1)).all(axis=0)
+    return np.stack([values.mean(axis=0), np.where(binary | (spread == 0), 1.0, spread)])
 
 
 def prediction_columns(features, placed, values, errors):
@@ -168,7 +168,7 @@ class TableModel(Storage):
         ----------
         table : Table; truth : (N, n) array, features as in the table
         new : (N,) bool array, rows to keep back, or without a value of the feature
-        groups : (N,) array or None; standard : bool, bring columns to unit variance
+        groups : (N,) array or None; standard : bool, bring columns to unit variance, except those of zeros and ones
         """
         self.scale, kept = None, np.flatnonzero(~new)
         values = self.prepare(table, role="data")[~new]
