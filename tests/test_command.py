@@ -619,7 +619,7 @@ def test_a_file_that_is_fitted_in_parts(tmp_path, capsys):
     assert np.array_equal(model.rows, rows[part == "train"])
     assert np.allclose(model.truth[:, 0], columns["x"][model.rows - 1])
     some = read_table(tmp_path / "long.csv").part(slice(0, 200))
-    told = model.told_of(some, None, True)
+    told = model.results_of(some, None, True)
     for table in (predictions, embedding):
         for name in {*told} & {*table.names}:
             assert np.allclose(told[name], np.asarray(table.columns[name])[:200].astype(float))

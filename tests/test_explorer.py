@@ -15,7 +15,7 @@ import idm_nb
 from idm_nb import DiffusionFlow, DiffusionMap, IteratedDiffusionMap, explore, save_explorer
 from idm_nb.datasets import feature_example
 from idm_nb.idm.estimator import ClosedFlow
-from idm_nb.study.exploration import Exploration, flow_with, told
+from idm_nb.study.exploration import Exploration, description, flow_with
 from idm_nb.study.explorer import explorer_html, page_data, page_file, project
 
 X, Y, _ = feature_example("torus phi", 300, random_state=0)  # an angle as (sin, cos)
@@ -192,7 +192,7 @@ def test_branches_are_told(branched):
     e = Exploration(branched)
     middle = int(np.argmin(np.linalg.norm(e.clouds.points[0] - [0, 2, 1], axis=1)))
     assert e.on_branch(middle, e.clouds.near(3, middle, 50)) == 50
-    assert "50 of them lie on its branch" in told(e, 3, middle, 50)
+    assert "50 of them lie on its branch" in description(e, 3, middle, 50)
     assert '"branch"' in explorer_html(branched)
 
 
@@ -301,13 +301,15 @@ def test_the_script_says_what_python_says(branched, tmp_path):
     asked = [(step, choice, 30) for step in range(4) for choice in range(20)]
     program = page_file("explorer.js") + (
         f"\nconst data = unpack({json.dumps(data)}), asked = {json.dumps(asked)};"
-        "\nconsole.log(JSON.stringify([asked.map(a => told(data, ...a)),"
+        "\nconsole.log(JSON.stringify([asked.map(a => description(data, ...a)),"
         "\n  data.views.map(view => project(view, 33, 21)), least(data, data.chosen[3], 30)]));"
     )
     (tmp_path / "page.js").write_text(program)
     run = subprocess.run([node, tmp_path / "page.js"], capture_output=True, text=True, check=True)
     sentences, places, least = json.loads(run.stdout)
-    assert sentences == [told(e, step, data["chosen"][choice], k) for step, choice, k in asked]
+    assert sentences == [
+        description(e, step, data["chosen"][choice], k) for step, choice, k in asked
+    ]
     for found, view in zip(places, e.clouds.views, strict=True):
         assert np.abs(found - project(view, 33, 21)).max() < 1e-4  # coordinates of 16 bits
     assert np.isclose(least, e.spreads(data["chosen"][3], 30)[1], rtol=1e-5)

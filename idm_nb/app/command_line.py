@@ -158,8 +158,8 @@ def load_inputs(options):
         raise ValueError(
             f"a feature named {taken[0]!r} is confused with a column of results: rename it"
         )
-    told = (words_of(table, options.binary),) * 2 if in_parts else (table, source)
-    binary = word_pairs(options, *told)
+    columns = (words_of(table, options.binary),) * 2 if in_parts else (table, source)
+    binary = word_pairs(options, *columns)
     inputs = Inputs(table, source, data, features, group, label, binary=binary)
     if in_parts:
         draw_pool(inputs, options)
@@ -186,10 +186,10 @@ def draw_pool(given, options):
     from idm_nb.app.results import FEWEST
     from idm_nb.idm.beyond_memory import pool_rows
 
-    rows, told = given.table, (given.features, given.data, given.binary, options.drop_gaps)
+    rows, names = given.table, (given.features, given.data, given.binary, options.drop_gaps)
 
     def usable(part):
-        return np.isfinite(entries(part, *told)).all(axis=1)
+        return np.isfinite(entries(part, *names)).all(axis=1)
 
     def draw(count):
         if count < FEWEST:
@@ -214,16 +214,16 @@ def suspicions(given):
     for name in given.data:
         column = np.asarray(table.columns[name])
         if column.dtype.kind in "iu" and len(column) > 1 and (np.diff(column) == steps).all():
-            told = f"column {name!r} counts the rows and is used as data; type --index"
-            warnings.warn(f"{told} {shlex.quote(name)} if it only names them", stacklevel=2)
+            problem = f"column {name!r} counts the rows and is used as data; type --index"
+            warnings.warn(f"{problem} {shlex.quote(name)} if it only names them", stacklevel=2)
     if named:
         names = np.asarray(table.columns[named]).astype(str)
         if names[-1].lower() in ("total", "totals", "sum", "mean", "average"):
-            told = f"the last row is named {str(names[-1])!r}"
-            warnings.warn(f"{told}; delete it if it is no measurement", stacklevel=2)
+            problem = f"the last row is named {str(names[-1])!r}"
+            warnings.warn(f"{problem}; delete it if it is no measurement", stacklevel=2)
         if given.group is None and len(np.unique(names)) < len(names):
-            told = f"values of {named!r} repeat; type --group {shlex.quote(named)}"
-            warnings.warn(f"{told} if rows of one value belong together", stacklevel=2)
+            problem = f"values of {named!r} repeat; type --group {shlex.quote(named)}"
+            warnings.warn(f"{problem} if rows of one value belong together", stacklevel=2)
 
 
 def without_gaps(given):
@@ -347,12 +347,12 @@ def run_fit(given, options):
     more["count"] = len(table) if given.rows is None else given.count
     say(options, "rows kept back, and what each column is for")
     results = Results(fitted, table, truth, new, **more)
-    told = dict(idm_nb=__version__, group=given.group, scale=options.scale)
+    facts = dict(idm_nb=__version__, group=given.group, scale=options.scale)
     if given.rows is not None:
-        told |= dict(rows_drawn=len(table))
+        facts |= dict(rows_drawn=len(table))
     seconds = round(time.perf_counter() - start, 2)
     say(options, "the report")
-    files = files_of(results, **told, seconds=seconds)
+    files = files_of(results, **facts, seconds=seconds)
     if given.rows is None:
         write_folder(options.out, files)
     else:
@@ -377,7 +377,11 @@ def row_columns(table, fitted, kept, drop):
     places = {"branch": placed.branch, **coordinate_columns(placed.embedding)}
     tables = {
         "embedding.csv": {**first, **places},
-        "predictions.csv": {**first, **dict(zip(features, truth.T)), **fitted.told(placed)},
+        "predictions.csv": {
+            **first,
+            **dict(zip(features, truth.T)),
+            **fitted.predictions_of(placed),
+        },
     }
     found = ((file, name, column) for file, of in tables.items() for name, column in of.items())
     return {f"{file}/{name}": np.asarray(column)[known] for file, name, column in found}
@@ -449,8 +453,8 @@ def run_cells(options, fitted):
     for name, prediction, error in zip(fitted.features, *(a.T for a in fitted.decoded(placed))):
         end = "" if len(fitted.features) == 1 else f"_{name}"
         columns.update({f"prediction{end}": prediction, f"std{end}": error})
-    told = fitted.model, placed.embedding, columns
-    write_whole(out, lambda path: write_h5ad(options.data, path, *told))
+    parts = fitted.model, placed.embedding, columns
+    write_whole(out, lambda path: write_h5ad(options.data, path, *parts))
     say(options, f"{len(table)} cells written to {out}")
 
 
@@ -484,7 +488,7 @@ def run_parts(options, columns_of):
 # %% ../../nbs/12_application/51_command_line.ipynb #5e82ff95
 def run_predict(options):
     "Predictions, branches and, as an option, coordinates of the rows of a file."
-    run_parts(options, lambda fitted, *rows: fitted.told_of(*rows, options.coordinates))
+    run_parts(options, lambda fitted, *rows: fitted.results_of(*rows, options.coordinates))
 
 
 def run_alike(options):
@@ -805,8 +809,8 @@ def build_parser():
     alike.add_argument(
         "--count", type=within(1, ENDLESS), default=10, metavar="K", help="how many (default 10)"
     )
-    told = "fit a built-in example and report on it"
-    demo = add("demo", told, told.capitalize() + ".", DEMO_EXAMPLES)
+    summary = "fit a built-in example and report on it"
+    demo = add("demo", summary, summary.capitalize() + ".", DEMO_EXAMPLES)
     demo.add_argument(
         "name",
         nargs="?",

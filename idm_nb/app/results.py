@@ -208,15 +208,16 @@ class TableModel(Storage):
         errors = self.coding.decode_errors(placed.predicted, placed.errors)
         return self.coding.decode(placed.predicted), errors
 
-    def told(self, placed):
+    def predictions_of(self, placed):
         "Columns of predictions, standard errors, branches and foreign rows of `Placed` rows."
         return prediction_columns(self.features, placed, *self.decoded(placed))
 
-    def told_of(self, table, index, coordinates):
+    def results_of(self, table, index, coordinates):
         "Columns of results for the rows of a `Table`, with coordinates or without."
         placed, known = self.placed(table)
-        found = {**coordinate_columns(placed.embedding)} if coordinates else {}
-        return {**named_rows(table, index), **with_gaps({**self.told(placed), **found}, known)}
+        found = self.predictions_of(placed)
+        found |= coordinate_columns(placed.embedding) if coordinates else {}
+        return {**named_rows(table, index), **with_gaps(found, known)}
 
     def alike(self, table, count, index=None):
         "Columns of pairs: each row of a `Table` with the `count` training rows that are most alike."
@@ -552,7 +553,7 @@ def files_of(results, **more):
     truth = dict(zip(fitted.features, results.truth.T))
     tables = {
         "embedding.csv": {**first, "branch": rows.branch, **coordinate_columns(rows.embedding)},
-        "predictions.csv": {**first, **truth, **fitted.told(rows)},
+        "predictions.csv": {**first, **truth, **fitted.predictions_of(rows)},
         "branches.csv": results.branches,
         "branch_columns.csv": contrast_table(results.contrast),
         "relevance.csv": relevance_table(results.local, results.projection),

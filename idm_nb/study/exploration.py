@@ -184,7 +184,7 @@ class Exploration:
         return int(np.sum(self.branch[near] == self.branch[point]))
 
 # %% ../../nbs/11_study/45_exploration.ipynb #f2d55e6a
-def told(exploration, iteration, point, k):
+def description(exploration, iteration, point, k):
     "Description of the picture in one or two sentences."
     e, clouds = exploration, exploration.clouds
     near, first = clouds.near(iteration, point, k), clouds.near(0, point, k)

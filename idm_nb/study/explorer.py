@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from ..core.checks import check_choice, check_number
-from .exploration import Exploration, project, taus_of, told
+from .exploration import Exploration, description, project, taus_of
 
 # %% ../../nbs/11_study/46_explorer.ipynb #0d214dbe
 class CloudPanel:
@@ -282,7 +282,7 @@ class Explorer:
         view = dict(turn=c.turn.value, tilt=c.tilt.value, solid=c.solid.value)
         self.picture.show(*where, c.colour.value, **view)
         self.canvas.refresh()
-        c.status.value = told(self.exploration, *where)
+        c.status.value = description(self.exploration, *where)
 
     def choose(self, point):
         self.controls.point.value = point

@@ -41,7 +41,7 @@ function neighbours(data, step, choice, k) {
   return data.near[step].subarray(choice * data.neighbors, choice * data.neighbors + k);
 }
 
-function told(data, step, choice, k) {
+function description(data, step, choice, k) {
   const point = data.chosen[choice], near = neighbours(data, step, choice, k);
   const own = near.filter(i => data.branch[i] === data.branch[point]).length;
   const gap = spread(data, point, near), before = spread(data, point, neighbours(data, 0, choice, k));
@@ -134,7 +134,7 @@ function explorer(root, data) {
     const curve = data.near.map((_, s) => spread(data, point, neighbours(data, s, choice, k)));
     drawCurve(part("curve"), curve, least(data, point, k), step);
     for (const input of root.querySelectorAll("input")) input.nextElementSibling.value = input.value;
-    part("status").textContent = told(data, step, choice, k);
+    part("status").textContent = description(data, step, choice, k);
   }
 
   function turn(right, up) {
