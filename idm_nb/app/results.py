@@ -215,9 +215,8 @@ class TableModel(Storage):
     def results_of(self, table, index, coordinates):
         "Columns of results for the rows of a `Table`, with coordinates or without."
         placed, known = self.placed(table)
-        found = self.predictions_of(placed)
-        found |= coordinate_columns(placed.embedding) if coordinates else {}
-        return {**named_rows(table, index), **with_gaps(found, known)}
+        where = coordinate_columns(placed.embedding) if coordinates else {}
+        return {**named_rows(table, index), **with_gaps(self.predictions_of(placed) | where, known)}
 
     def alike(self, table, count, index=None):
         "Columns of pairs: each row of a `Table` with the `count` training rows that are most alike."

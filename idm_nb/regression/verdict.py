@@ -92,7 +92,7 @@ class Outlook:
             return []
         error = "The error of the prediction"
         if 1 - self.r2 < NOISES[0]:
-            return [f"{error} is as small as this regression can make it."]
+            return [f"{error} is almost zero: more rows would hardly reduce it."]
         if self.falls and self.fall >= SMALL:
             return [f"{error} would fall by {in_words(self.fall)} with twice as many rows."]
         if self.most < SMALL:
