@@ -138,21 +138,18 @@ def evidence_of(share, count, n):
 CHANCE = 3.0  # evidence that chance brings in 3 of 100 windows of a line: the price of the search
 
 
-def gap_evidence(distance, length, sets, bridge, k):
-    "Evidence that two sets of rows with a bridge of this length are apart, @eq-bridge, before the end."
-    least = np.inf
-    if max(np.median(length[rows]) for rows in sets) >= bridge:
+def gap_evidence(distance, length, rows, others, bridge, k):
+    "Evidence of one side, `rows`, that a bridge of this length to `others` spans a gap, @eq-bridge."
+    longer = bridge / np.median(length[rows])
+    if longer <= 1:
         return 0.0
-    for rows, others in (sets, sets[::-1]):
-        inner = distance[np.ix_(rows, rows)]
-        counted = max(np.median(np.count_nonzero(inner <= bridge, axis=1)) - 1, 1)
-        dimension = 1 / lengths_of(inner, max(2, len(inner) // 2))[1].mean()
-        power = dimension * np.log(bridge / np.median(length[rows]))
-        held = max(counted, k, k * np.exp(min(power, np.log(len(distance) / k))))
-        facing = np.count_nonzero(distance[np.ix_(rows, others)].min(axis=1) <= 2 * bridge)
-        places = max(1, facing / counted)
-        least = min(least, places * (held - k - k * np.log(held / k)))
-    return least
+    inner = distance[np.ix_(rows, rows)]
+    counted = max(np.median(np.count_nonzero(inner <= bridge, axis=1)) - 1, 1)
+    dimension = 1 / lengths_of(inner, max(2, len(inner) // 2))[1].mean()
+    power = min(dimension * np.log(longer), np.log(len(distance) / k))
+    held = max(counted, k, k * np.exp(power))
+    facing = np.count_nonzero(distance[np.ix_(rows, others)].min(axis=1) <= 2 * bridge)
+    return max(1, facing / counted) * (held - k - k * np.log(held / k))
 
 
 def rows_beside(features, labels):
@@ -200,15 +197,21 @@ def bridges_of(distance, features):
     n, k = len(distance), few(len(distance))
     if n < 4 * k:
         return []
-    length, found = lengths_of(distance, k)[0], []
-    for *sets, bridge in merges_of(np.maximum(distance, np.maximum.outer(length, length))):
-        if min(map(len, sets)) > k:
-            side = np.repeat([0, 1], [len(rows) for rows in sets])
-            most = np.log(2) * rows_beside(features[sum(sets, [])], side)
-            evidence = min(gap_evidence(distance, length, sets, bridge, k), most) - CHANCE
-            found.append((evidence, (*sets, bridge)))
-    found = sorted(found, key=lambda cut: -cut[0])[: MOST_SETS - 1]
-    if not found or found[0][0] <= 0:
-        return []
-    firsts = [found[:count] for count in range(1, len(found) + 1)]
-    return [(sum(e for e, _ in cut), parted([b for _, b in cut], distance)) for cut in firsts]
+    length = lengths_of(distance, k)[0]
+    merges = merges_of(np.maximum(distance, np.maximum.outer(length, length)))
+    cuts, least = [cut for cut in merges if min(map(len, cut[:2])) > k], []
+    for *sets, _ in cuts:
+        side = np.repeat([0, 1], [len(rows) for rows in sets])
+        least.append(np.log(2) * rows_beside(features[sum(sets, [])], side))
+    for second in (False, True):  # smaller sides first: most windows need no more
+        for i, (*sets, bridge) in enumerate(cuts):
+            sides = sorted(sets, key=len)[:: -1 if second else 1]
+            least[i] = min(least[i], gap_evidence(distance, length, *sides, bridge, k))
+        if max(least, default=0) <= CHANCE:
+            return []
+    surest = np.argsort(-np.array(least), kind="stable")[: MOST_SETS - 1]
+    evidence = np.cumsum(np.array(least)[surest] - CHANCE)
+    return [
+        (total, parted([cuts[i] for i in surest[: count + 1]], distance))
+        for count, total in enumerate(evidence)
+    ]
