@@ -136,6 +136,12 @@ def test_branches_of_rounded_columns(columns, digits):
     assert len(found.membership) == 900 and np.isfinite(found.nodes).all()
 
 
+@pytest.mark.parametrize("n", (2, 3, 5, 16, 17))
+def test_branches_of_few_rows(n):
+    found = Branches(X[:n], Y[:n])
+    assert found.n_branches == 1 and len(found.nodes) == 2 and len(found.membership) == n
+
+
 def test_wrong_number_of_columns():
     for estimator in (IteratedDiffusionMap(1), DiffusionMap(2), NonlinearICA()):
         estimator.fit(X, Y)

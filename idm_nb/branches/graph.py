@@ -173,6 +173,8 @@ def folds_of(points, heights, sets):
         free = np.setdiff1d(np.arange(len(sets.window)), sets.links[:, side])
         for i in np.unique(sets.window[free]):
             arms = free[sets.window[free] == i]
+            if len(arms) < 2:
+                continue
             here, groups = rows_at(up, sets, arms, side)
             [joined], first = joined_rows(points[here], groups, NEAR), {}
             home = homes(joined, groups)[1]
