@@ -748,7 +748,8 @@ def add_columns(parser):
         "--scale",
         choices=("standard", "none"),
         default="standard",
-        help="bring columns to unit variance, but not zeros and ones (default), or leave all units alone",
+        help="bring columns to unit variance, except those of zeros and ones (default), "
+        "or leave all columns as they are",
     )
 
 
