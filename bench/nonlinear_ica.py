@@ -18,7 +18,7 @@ import numpy as np
 from idm_nb import NonlinearICA
 from idm_nb.diffusion.operator import kernel_matrix
 from idm_nb.relatives import CovarianceMetric
-from idm_nb.relatives.hidden_lengths import REACH, MetricEdges, stretch_factors
+from idm_nb.relatives.hidden_lengths import HIDDEN_REACH, MetricEdges, stretch_factors
 
 
 def example(n_points, n_columns, rank, seed=0):
@@ -67,7 +67,7 @@ def main():
         metric = CovarianceMetric(
             X, *measured("factors of the covariances", stretch_factors, C, args.rank)
         )
-        edges = measured("near pairs", MetricEdges, metric, REACH * epsilon)
+        edges = measured("near pairs", MetricEdges, metric, HIDDEN_REACH * epsilon)
         measured(f"kernel on {len(edges.indices)} pairs", kernel_matrix, metric, edges, epsilon)
         model = NonlinearICA(args.rank, rank=args.rank, random_state=0)
         measured("NonlinearICA.fit, all together", model.fit, X, covariances=C)

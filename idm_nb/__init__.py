@@ -34,7 +34,6 @@ _MOVED = {  # names of version 0.1, and the part where each is now
     "tangent_spaces": "derivatives",
     "tune_local_bandwidth": "derivatives",
     "ReebGraph": "idm",
-    "LearnedBasis": "study",
     "Relevance": "study",
     "relevance_baseline": "study",
     "covariances_from_balls": "relatives",

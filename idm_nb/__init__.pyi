@@ -10,7 +10,8 @@ from . import kernels as kernels
 from . import regression as regression
 from . import relatives as relatives
 from . import study as study
-from .app.many_rows import in_parts as in_parts
+from .app.partitions import in_parts as in_parts
+from .app.table_map import TableMap as TableMap
 from .core.files import load as load
 from .diffusion.diffusion_map import DiffusionMap as DiffusionMap
 from .flow.diffusion import DiffusionFlow as DiffusionFlow

@@ -350,6 +350,6 @@ ALLOWED = {
     ("random_state", "None"),
     ("rank", "None"),
     ("flow", "None"),
-    ("odds", "inf"),
+    ("log_odds", "inf"),
     ("landmarks", "None"),
 }

@@ -9,3 +9,15 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    "Keep the seconds of each test: tools/check.py runs quick ones first."
+    if not hasattr(config, "cache"):  # pytest -p no:cacheprovider
+        return
+    passed, setup = (terminalreporter.stats.get(kind, []) for kind in ("passed", ""))
+    seconds = {report.nodeid: report.duration for report in passed}
+    for report in setup:
+        if report.nodeid in seconds:
+            seconds[report.nodeid] += report.duration
+    config.cache.set("idm_nb/seconds", {**config.cache.get("idm_nb/seconds", {}), **seconds})

@@ -5,8 +5,11 @@ import signal
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from idm_nb import IteratedDiffusionMap
+from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap, TableMap
+from idm_nb.app.command_line import main
 from idm_nb.datasets import feature_example
 from idm_nb.diffusion import recall_by_component
 
@@ -33,8 +36,8 @@ def fitted(torus):
 def test_the_landmarks_are_rows_of_the_table(torus, fitted):
     X, _, y = torus
     assert len(fitted.landmarks_) == 600 and len(np.unique(fitted.landmarks_)) == 600
-    assert np.array_equal(fitted.rows_.X[fitted.rows_.inverse], X[fitted.landmarks_])
-    assert np.array_equal(fitted.rows_.y[fitted.rows_.inverse, 0], y[fitted.landmarks_])
+    assert np.array_equal(fitted.map_.rows.X[fitted.map_.rows.inverse], X[fitted.landmarks_])
+    assert np.array_equal(fitted.map_.rows.y[fitted.map_.rows.inverse, 0], y[fitted.landmarks_])
 
 
 def test_parts_and_kinds_of_tables_change_nothing(torus, fitted):
@@ -91,7 +94,7 @@ def test_weights_groups_and_gaps_are_lazy_as_well(torus):
         *lazy[:2], **given
     )
     kept = model.landmarks_
-    assert np.array_equal(model.rows_.known[model.rows_.inverse], kept % 3 > 0)
+    assert np.array_equal(model.map_.rows.known[model.map_.rows.inverse], kept % 3 > 0)
     # rows of 2000 of which all are in the pool: the draw is that of a fit in memory
     parts = X[:2000], gaps
     given = dict(sample_weight=weight, groups=groups)
@@ -141,10 +144,66 @@ def end_once(part, file):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_the_command_fits_the_rows_that_a_lazy_frame_fits(torus, fitted, tmp_path, monkeypatch):
-    from idm_nb.app.command_line import main
-    from idm_nb.core import load
+def test_lazy_rows_are_placed(torus, fitted):
+    model, X = fitted, torus[0][6000:7000]
+    lazy = da.from_array(X, chunks=(300, 2))
+    for call in (model.transform, model.predict, DiffusionMap(3, random_state=0).fit(X).transform):
+        found, expected = call(lazy), call(X)
+        assert found.shape == expected.shape
+        assert np.allclose(found.compute(scheduler="threads"), expected)
+    bad = da.from_array(np.where(np.arange(1000)[:, None] == 500, np.nan, X), chunks=(300, 3))
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.predict(bad).compute(scheduler="threads")
+    for rows, words in ((da.ones((10, 5)), "has 5 columns"), (da.ones(10), "two dimensions")):
+        with pytest.raises(ValueError, match=words):
+            model.transform(rows)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        model.predict(lazy, errors=True)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"], index=np.arange(1000) * 2)
+    for features in (X[:, 0], X):
+        model = FeatureRegressor(["kernel"]).fit(frame[:300], features[:300])
+        pair = model.predict(dd.from_pandas(frame, npartitions=3), return_std=True)
+        for found, expected in zip(pair, model.predict(frame, return_std=True)):
+            computed = found.compute(scheduler="threads")
+            assert np.allclose(computed, expected) and (computed.index == frame.index).all()
 
+
+def test_landmarks_stand_for_all():
+    X, y, _ = feature_example("annulus radius", 3000, random_state=0)
+    model = IteratedDiffusionMap(landmarks=500, random_state=0)
+    moved = model.fit_transform(X, y)
+    assert len(moved) == 3000 and len(model.embedding_) == len(model.landmarks_) == 500
+    assert np.allclose(moved[model.landmarks_], model.embedding_) and model.score(X, y) > 0.999
+    same = IteratedDiffusionMap(landmarks=model.landmarks_, random_state=0).fit(X, y)
+    assert same.landmarks_.tolist() == model.landmarks_.tolist()
+    for landmarks in (5000, 2, 0.5, [0, 9999], [0.5, 1.5]):
+        with pytest.raises((ValueError, TypeError), match="landmarks must be"):
+            IteratedDiffusionMap(landmarks=landmarks).fit(X, y)
+
+
+def blas_threads():
+    return {found["num_threads"] for found in threadpool_info() if found["user_api"] == "blas"}
+
+
+class Counting(LinearRegression):
+    "A regressor that notes how many threads linear algebra has while it is fitted."
+
+    seen = []
+
+    def fit(self, X, y):
+        self.seen.append(blas_threads())
+        return super().fit(X, y)
+
+
+def test_a_fit_takes_one_thread_and_leaves_the_limit_as_it_was():
+    X = np.random.default_rng(0).normal(size=(60, 5))
+    with threadpool_limits(2):
+        IteratedDiffusionMap(regressor=Counting(), random_state=0).fit(X, X[:, 0])
+        assert blas_threads() == {2}
+    assert Counting.seen and all(threads == {1} for threads in Counting.seen)
+
+
+def test_the_command_fits_the_rows_that_a_lazy_frame_fits(torus, tmp_path, monkeypatch):
     X, _, y = torus
     monkeypatch.chdir(tmp_path)
     frame = pd.DataFrame(X[:6000], columns=["a", "b", "c"]).assign(y=y[:6000])
@@ -154,8 +213,8 @@ def test_the_command_fits_the_rows_that_a_lazy_frame_fits(torus, fitted, tmp_pat
     model.fit(lazy[["a", "b", "c"]], lazy["y"])
     line = "fit d.parquet --feature y --landmarks 250 --regressor kernel --holdout 0 --scale none"
     assert main([*line.split(), "--out", "o", "--quiet"]) == 0
-    found = load("o/model.npz")
-    assert np.array_equal(found.rows - 1, model.landmarks_)  # 5000 rows are in the pool
+    found = TableMap.load("o/model.npz").fitted_
+    assert np.array_equal(found.rows.numbers - 1, model.landmarks_)  # 5000 rows are in the pool
     assert np.allclose(found.model.embedding_, model.embedding_)
     values, errors = model.predict(lazy[["a", "b", "c"]], return_std=True)
     table = pd.read_csv("o/predictions.csv")

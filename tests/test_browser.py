@@ -4,8 +4,6 @@ Not run by default. It needs a Chromium and three packages that nothing else nee
 
     pip install playwright notebook jupyterlab
     IDM_NB_BROWSER=$(command -v chromium) python -m pytest tests/test_browser.py
-
-IDM_NB_SCREENSHOTS names a folder for pictures to look at.
 """
 
 import json
@@ -17,7 +15,6 @@ import subprocess
 import sys
 import time
 import urllib.request
-from pathlib import Path
 
 import pytest
 
@@ -27,7 +24,8 @@ if not BROWSER:
 playwright = pytest.importorskip("playwright.sync_api")
 
 CELL = """\
-from idm_nb import IteratedDiffusionMap, explore, feature_example
+from idm_nb import IteratedDiffusionMap, explore
+from idm_nb.datasets import feature_example
 X, y, _ = feature_example("annulus radius", 5000, random_state=0)
 model = IteratedDiffusionMap(2, regressor="kernel", random_state=0).fit(X, y)
 explorer = explore(model, canvas="{canvas}")
@@ -40,12 +38,6 @@ def chromium():
         browser = p.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         yield browser
         browser.close()
-
-
-def screenshot(page, name):
-    if folder := os.environ.get("IDM_NB_SCREENSHOTS"):
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=Path(folder) / f"{name}.png")
 
 
 @pytest.fixture(scope="module", params=["lab", "notebook"])
@@ -131,17 +123,12 @@ def run_cell(page, cell):
             if re.search(r"[\d*]", prompt.inner_text()):
                 return
             page.wait_for_timeout(100)
-    screenshot(page, "not-run")
     raise AssertionError("the page did not run the cell")
 
 
 def status(page):
     found = page.locator(".widget-html-content", has_text="Iteration")
-    try:
-        found.first.wait_for(timeout=180_000)
-    except playwright.TimeoutError:
-        screenshot(page, "no-explorer")
-        raise
+    found.first.wait_for(timeout=180_000)
     return found.first.inner_text()
 
 
@@ -151,7 +138,6 @@ def moved(page, before):
         if (now := status(page)) != before:
             return now
         page.wait_for_timeout(20)
-    screenshot(page, "no-answer")
     raise AssertionError(f"no answer in the browser; the sentence is still {before!r}")
 
 
@@ -179,7 +165,6 @@ def test_explorer_in_jupyter(chromium, server, canvas):
     print(f"{name}, {canvas}: key to sentence in {time.perf_counter() - start:.2f} s")
     assert second.startswith("Iteration 2 of 2")
     page.wait_for_timeout(1500)
-    screenshot(page, f"{name}-{canvas}")
     if canvas == "ipympl":
         box = page.locator(".jupyter-matplotlib-canvas-div canvas").last.bounding_box()
         middle = box["x"] + 0.178 * box["width"], box["y"] + 0.25 * box["height"]
@@ -193,7 +178,6 @@ def test_explorer_in_jupyter(chromium, server, canvas):
         page.wait_for_timeout(1500)
         turn = page.locator(".widget-slider", has_text="turn").locator(".widget-readout").first
         assert turn.inner_text() != "-40"
-        screenshot(page, f"{name}-{canvas}-turned")
     before = status(page)
     key(page, "tau", "PageDown")
     assert "tau = 0.95" not in moved(page, before)
@@ -232,6 +216,5 @@ def test_page_without_python(chromium, tmp_path, scheme, width):
     assert canvas.screenshot() != picture
     page.get_by_role("combobox", name="colour").select_option("column 2")
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    screenshot(page, f"page-{scheme}-{width}")
     assert not errors and len(wanted) == 1, (errors, wanted)
     page.close()

@@ -15,8 +15,8 @@ import idm_nb
 from idm_nb import DiffusionFlow, DiffusionMap, IteratedDiffusionMap, explore, save_explorer
 from idm_nb.datasets import feature_example
 from idm_nb.idm.estimator import ClosedFlow
-from idm_nb.study.exploration import Exploration, description, flow_with
-from idm_nb.study.explorer import explorer_html, page_data, page_file, project
+from idm_nb.study.exploration import Exploration, description, projected
+from idm_nb.study.explorer import explorer_html, page_data, page_file
 
 X, Y, _ = feature_example("torus phi", 300, random_state=0)  # an angle as (sin, cos)
 
@@ -149,14 +149,14 @@ def test_a_flow_that_fails_says_why(explorer, model, monkeypatch):
 def test_with_diffusion_maps(widgets):
     flow = DiffusionFlow(n_components=16)
     stepwise = IteratedDiffusionMap(2, regressor="kernel", flow=flow, random_state=0).fit(X, Y)
-    again = flow_with(stepwise, (0.95,))
+    again = stepwise.run_flow(0.95)
     for known, found in zip(stepwise.flow_.embeddings(), again.embeddings(), strict=True):
         assert np.array_equal(known, found)
     explorer = explore(stepwise, canvas="image")
     explorer.controls.tau.value = 0.6
     clouds = explorer.exploration.clouds
-    last = flow_with(stepwise, (0.6,)).embeddings()[-1]
-    assert np.array_equal(clouds.points[2], last[stepwise.rows_.inverse])
+    last = stepwise.run_flow(0.6).embeddings()[-1]
+    assert np.array_equal(clouds.points[2], last[stepwise.map_.rows.inverse])
     assert not np.array_equal(clouds.points[1], stepwise.embeddings_[1])
     assert "idm-explorer" in explorer_html(stepwise)
 
@@ -311,5 +311,5 @@ def test_the_script_says_what_python_says(branched, tmp_path):
         description(e, step, data["chosen"][choice], k) for step, choice, k in asked
     ]
     for found, view in zip(places, e.clouds.views, strict=True):
-        assert np.abs(found - project(view, 33, 21)).max() < 1e-4  # coordinates of 16 bits
+        assert np.abs(found - projected(view, 33, 21)).max() < 1e-4  # coordinates of 16 bits
     assert np.isclose(least, e.spreads(data["chosen"][3], 30)[1], rtol=1e-5)

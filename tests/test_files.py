@@ -15,6 +15,7 @@ from attacks import ESTIMATORS, X, Y
 from book import linux
 
 import idm_nb.core.files
+from idm_nb import IteratedDiffusionMap
 from idm_nb.app.results import FILES, check_folder, write_folder
 from idm_nb.core import Storage, load
 from idm_nb.core.files import write_whole
@@ -158,21 +159,26 @@ def test_headers_that_are_no_model(header, tmp_path):
         load(tmp_path / "m.npz")
 
 
-def test_a_file_of_the_first_version_says_what_to_do(tmp_path):
-    np.savez(tmp_path / "m.npz", header=np.array('{"format": "idm_nb model", "version": 1}'))
-    with pytest.raises(ValueError, match="was saved by idm_nb 0.1.*fit the model again"):
+@pytest.mark.parametrize(
+    "version, words",
+    [
+        (1, "was saved by idm_nb 0.1.*fit the model again"),
+        (4, "was saved by a newer version of idm_nb; update the package"),
+    ],
+)
+def test_files_of_another_version_say_what_to_do(version, words, tmp_path):
+    header = {"format": "idm_nb model", "version": version, "model": None}
+    np.savez(tmp_path / "m.npz", header=np.array(json.dumps(header)))
+    with pytest.raises(ValueError, match=words):
         load(tmp_path / "m.npz")
 
 
-def test_a_newer_file_is_named_as_such(tmp_path):
-    np.savez(
-        tmp_path / "m.npz",
-        header=np.array('{"format": "idm_nb model", "version": 3, "model": null}'),
-    )
-    with pytest.raises(
-        ValueError, match="was saved by a newer version of idm_nb; update the package"
-    ):
-        load(tmp_path / "m.npz")
+def test_files_that_are_missing_or_of_others(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "none.npz")
+    np.savez(tmp_path / "of_others.npz", a=np.ones(3))
+    with pytest.raises(ValueError, match="is not a model saved by idm_nb, or it is damaged"):
+        load(tmp_path / "of_others.npz")
 
 
 def lying(path):
@@ -336,7 +342,8 @@ def test_results_never_cross_from_disk_to_disk(tmp_path, monkeypatch):
 def test_a_file_of_this_format_can_be_read_for_ever():
     folder = Path(__file__).parent / "golden"
     model, expected = load(folder / "map_v2.npz"), np.load(folder / "map_v2_expected.npz")
+    assert isinstance(model, IteratedDiffusionMap)
     placed = model.place(expected["X"])
     assert np.allclose(placed.values, expected["values"], atol=1e-8)
-    assert np.allclose(placed.coordinates, expected["places"], atol=1e-8)
+    assert np.allclose(placed.embedding, expected["places"], atol=1e-8)
     assert np.array_equal(placed.branch, expected["branch"])

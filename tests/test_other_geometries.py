@@ -1,25 +1,15 @@
 """Generators, the conformal map and diffeomorphisms: properties that hold exactly, and bad input."""
 
-import pickle
-
 import numpy as np
 import pytest
-from sklearn.base import clone
 
-import idm_nb
 from idm_nb import ConformalMap, DiffeomorphismMap
-from idm_nb.datasets import Circle, Torus
+from idm_nb.datasets import Torus
 from idm_nb.diffusion import linear_residual
-from idm_nb.kernels import local_generator, tangent_moments
+from idm_nb.kernels import local_generator
 
 rng = np.random.default_rng(0)
 CLOUD = Torus().sample(700, random_state=0)
-
-
-def bumpy(points):
-    return np.c_[
-        points[:, :2], (2 + 0.5 * np.sin(3 * np.arctan2(points[:, 1], points[:, 0]))) * points[:, 2]
-    ]
 
 
 # ---- generators
@@ -62,29 +52,6 @@ def test_generator_does_not_care_where_the_data_lie_and_how_large_they_are(shift
     assert np.allclose(first @ f, moved @ f, atol=1e-4 * np.abs(first @ f).max())
 
 
-def test_generator_of_the_circle():
-    circle = Circle()
-    grid = circle.grid(1000)
-    generator, adjoint = local_generator(grid.points, np.eye(2), epsilon=1e-3)
-    f = np.sin(2 * grid.coordinates[:, 0])
-    # error of the expansion: epsilon/8 f'''' and curvature, a few epsilon of the largest term
-    assert np.abs(generator @ f + 2 * f).max() < 6e-3
-    assert np.abs((generator - adjoint)).max() < 1e-9 * np.abs(generator).max()
-
-
-def test_moments_of_a_shifted_gaussian_in_four_dimensions():
-    A, b = np.diag([1.0, 2.0, 0.5, 4.0]), np.array([1.0, -1.0, 2.0, 7.0])
-    kernel = lambda e, x, y: np.exp(
-        -np.einsum("ki,ij,kj->k", y - x - e * b, A, y - x - e * b) / (2 * e)
-    )
-    m, mu, C = tangent_moments(kernel, np.ones(4), np.eye(4)[:, :2], reach=10)
-    # drift enters as epsilon b^2
-    assert np.isclose(m, 2 * np.pi / np.sqrt(2), rtol=1e-5) and np.allclose(
-        C / m, np.diag([1, 0.5]), atol=1e-6
-    )
-    assert np.allclose(mu / m, b[:2], rtol=1e-6)
-
-
 @pytest.mark.parametrize(
     "arguments, words",
     [
@@ -107,27 +74,6 @@ def test_bad_arguments_of_the_generator(arguments, words):
 
 
 # ---- the estimators
-
-MODELS = [ConformalMap(5, random_state=0), DiffeomorphismMap(12, random_state=0)]
-
-
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
-def test_extension_pickle_files_and_frames(model, tmp_path):
-    pandas = pytest.importorskip("pandas")
-    X, Y = bumpy(CLOUD.points), CLOUD.points
-    model = clone(model).fit(X[:600], Y[:600])
-    trained = clone(model).fit_transform(X[:600], Y[:600])
-    again = model.transform(X[:600])
-    assert np.abs(again - trained).max() < 1e-7 * np.abs(trained).max()
-    new = model.transform(X[600:])
-    assert np.isfinite(new).all()
-    assert np.array_equal(pickle.loads(pickle.dumps(model)).transform(X[600:]), new)
-    model.save(tmp_path / "m.npz")
-    assert np.array_equal(idm_nb.load(tmp_path / "m.npz").transform(X[600:]), new)
-    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
-    out = clone(model).set_output(transform="pandas").fit(frame, Y).transform(frame)
-    assert list(out.columns) == [f"{type(model).__name__.lower()}{i}" for i in range(out.shape[1])]
-    assert np.isfinite(model.transform(X[:2] + 1e3)).all()  # far away
 
 
 @pytest.mark.parametrize("keep_self", [True, False])
@@ -170,36 +116,3 @@ def test_prediction_has_the_shape_of_y_and_score_is_r2():
     line = DiffeomorphismMap(10, random_state=0).fit(angle[::2, None], angle[::2] ** 2)
     assert line.predict(angle[1::2, None]).shape == (200,)
     assert line.inverse_predict(angle[1::2] ** 2).shape == (200, 1)
-
-
-@pytest.mark.parametrize(
-    "model, words",
-    [
-        (ConformalMap(n_effective=0), "n_effective must be a number, 1 or more"),
-        (ConformalMap(n_density_neighbors=0), "n_density_neighbors must be an integer, 1 or more"),
-        (ConformalMap(dimension=-1), "dimension must be a number, above 0"),
-        (ConformalMap(n_components=0), "n_components must be an integer, 1 or more"),
-        (DiffeomorphismMap(ridge=0), "ridge must be a number, above 0"),
-        (DiffeomorphismMap(n_components=0), "n_components must be an integer, 1 or more"),
-        (DiffeomorphismMap(n_neighbors=900), "n_neighbors=900 needs at least 901 points, got 700"),
-    ],
-)
-def test_bad_arguments(model, words):
-    with pytest.raises(ValueError, match=words):
-        model.fit(CLOUD.points, CLOUD.points)
-
-
-def test_duplicates_are_not_fatal():
-    X = np.vstack([CLOUD.points, CLOUD.points[:200]])
-    first = ConformalMap(3, random_state=0).fit(X)
-    second = DiffeomorphismMap(8, random_state=0).fit(bumpy(X), X)
-    assert np.isfinite(first.eigenfunctions_).all() and np.isfinite(second.predict(bumpy(X))).all()
-
-
-def test_every_map_can_be_saved(tmp_path):
-    model = idm_nb.DiffusionMap(4, random_state=0).fit(CLOUD.points)
-    model.save(tmp_path / "m.npz")
-    assert np.array_equal(
-        idm_nb.load(tmp_path / "m.npz").transform(CLOUD.points[:9]),
-        model.transform(CLOUD.points[:9]),
-    )

@@ -11,7 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap, feature_relevance
-from idm_nb.study import LearnedBasis, relevance_baseline
+from idm_nb.study import relevance_baseline
+from idm_nb.study.images import LearnedBasis
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(900, 5))

@@ -1,145 +1,63 @@
-"""The picture of a map and the report: what a colleague reads first must be right."""
+"""The report: what a colleague reads first must be right."""
 
+import json
 import re
-import warnings
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from scipy import sparse
 
-from idm_nb import IteratedDiffusionMap
-from idm_nb.app.anndata import branch_columns
-from idm_nb.app.report import model_report
-from idm_nb.app.tables import Placed
-from idm_nb.core.pictures import plot_map, scatter, viewing_axes
+from idm_nb import IteratedDiffusionMap, TableMap
+from idm_nb.app.table_map import split_rows
 from idm_nb.datasets import feature_example
 
-plt.switch_backend("agg")
-OPTIONS = dict(regressor="kernel", random_state=0)
+pd = pytest.importorskip("pandas")
+KERNEL = IteratedDiffusionMap(regressor="kernel")
 
 
-@pytest.fixture(scope="module")
-def torus():
+def data_of(page):
+    "What the search of a page finds."
+    return json.JSONDecoder(parse_constant=pytest.fail).raw_decode(page.partition("data = ")[2])[0]
+
+
+WORDS = """The columns explain|different ways to reach the same value|What it depends on</h2>
+Ways to the same value</h2>|Branch 2 against 1|The map</h2>|by the branches|Predicted and true</h2>
+1 row is novel|Find a row</h2>|What to do next</h2>|Look at the 1 novel rows|The columns</summary>
+What the estimate consists of<"""
+
+
+def test_the_report_answers_in_order():
     X, y, _ = feature_example("torus x", 1000, random_state=0)
-    return X, y, IteratedDiffusionMap(**OPTIONS).fit(X[:900], y[:900])
+    table = pd.DataFrame(X, columns=["<a>", "b", "c"]).assign(**{"<x>": y[:, 0]})
+    kept = split_rows(1000, 0.2, None, 1)
+    table.loc[np.flatnonzero(kept)[0], ["<a>", "b", "c"]] = 30  # a novel row
+    model = TableMap("<x>", model=KERNEL, scale="none", random_state=1).fit(table)
+    page, fitted = model.report(), model.fitted_
+    places = [page.index(word) for word in re.split(r"[|\n]", WORDS)]
+    assert places == sorted(places) and "<x>" not in page and "://" not in page
+    assert page.count("<img") == page.count('<img alt="') == page.count("<figure>") == 5
+    # a novel row does not change the error of the others
+    missed = (fitted.placed_kept.values - fitted.kept.truth)[~fitted.placed_kept.novel]
+    size = f"{np.sqrt(np.mean(missed**2)):.2g}"
+    assert f"typically off by {size};" in page and f"not novel is {size} for" in page
+    # the search finds each row, and rows that are alike on its branch
+    found = data_of(page)
+    assert len(found["rows"]) == 1000 and found["feature"] == "<x>" and "b" in found["columns"]
+    name, part, truth, value, error, cells, near = found["rows"][0]
+    assert part == "train" and float(truth) == pytest.approx(table["<x>"][int(name) - 1], rel=0.01)
+    alike = [float(found["others"][str(k)][1]) for k in near]
+    assert len(near) == 5 and np.abs(np.array(alike) - float(truth)).max() < 0.2
 
 
-def lengths_per_unit(ax):
-    "Pixels per unit of the data along each axis of a two-dimensional picture."
-    ax.figure.canvas.draw()
-    return np.abs(np.diff(ax.transData.transform([[0, 0], [1, 1]]), axis=0)[0])
-
-
-@pytest.mark.parametrize("color", ["feature", "branch", "error"])
-@pytest.mark.parametrize("size", [(5, 3), (3, 6)])
-def test_pictures_have_one_scale(torus, color, size):
-    ax = plt.figure(figsize=size).add_subplot()
-    plot_map(torus[2], color, ax)
-    across, up = lengths_per_unit(ax)
-    assert np.isclose(across, up)
-    assert len(ax.collections[0].get_offsets()) == 900
-    plt.close(ax.figure)
-
-
-def test_a_thin_cloud_is_thin_and_not_cut(torus):
-    line = np.c_[np.linspace(0, 100, 50), np.linspace(0, 1e-3, 50)]
-    ax = scatter(line)
-    across, up = lengths_per_unit(ax)
-    low, high = ax.get_ylim()
-    assert np.isclose(across, up) and high - low > 39 and low < 0 < 1e-3 < high
-    plt.close(ax.figure)
-    same = scatter(np.ones((5, 2)))
-    assert np.isfinite(same.get_xlim()).all()
-    plt.close(same.figure)
-
-
-def test_colours_must_be_known(torus):
-    with pytest.raises(ValueError, match="color='height' is not known; choose one of 'feature'"):
-        plot_map(torus[2], "height")
-
-
-@pytest.mark.parametrize("columns", [1, 2, 5])
-def test_viewing_axes_are_orthonormal(columns):
-    rng = np.random.default_rng(0)
-    Z, branch = rng.normal(size=(60, columns)), rng.integers(0, 3, 60)
-    for features in (Z[:, :1], Z[:, [0, 0]]):
-        axes = viewing_axes(Z, features, branch)
-        assert axes.shape == (columns, 2)
-        if columns > 1:
-            assert np.allclose(axes.T @ axes, np.eye(2))
-
-
-def test_the_feature_grows_to_the_right(torus):
-    X, y, model = torus
-    held_out = model.predict(X[:900])
-    for sign in (1, -1):
-        Z = model.embedding_ * [sign, *(model.embedding_.shape[1] - 1) * [1]]
-        axes = viewing_axes(Z, held_out, model.branch_)
-        assert np.corrcoef(Z @ axes[:, 0], y[:900, 0])[0, 1] > 0.999
-
-
-def test_gaps_in_the_feature_are_drawn():
+def test_one_branch_has_no_panel_without_a_message():
     X, y, _ = feature_example("annulus radius", 300, random_state=0)
-    y = np.where(np.arange(300)[:, None] % 5 == 0, np.nan, y)
-    model = IteratedDiffusionMap(**OPTIONS).fit(X, y)
-    ax = plot_map(model, name="radius (m)")
-    assert len(ax.collections[0].get_offsets()) == 300
-    assert ax.figure.axes[1].get_ylabel() == "radius (m)"
-    plt.close(ax.figure)
-    page = model_report(model, ["radius (m)"])
-    assert "nan" not in re.sub(r'src="[^"]*"', "", page).lower()
-
-
-def test_columns_of_noise_set_nothing_apart():
-    rng = np.random.default_rng(0)
-    flagged = []
-    for _ in range(100):
-        height, side = rng.uniform(size=(300, 1)), rng.integers(0, 2, 300)
-        flagged.append(branch_columns(rng.normal(size=(300, 20)), height, side)["above"].any())
-    # five per cent of the tables, and four standard errors of a hundred tables
-    assert np.mean(flagged) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 100)
-
-
-def test_what_changes_with_the_feature_sets_nothing_apart():
-    rng = np.random.default_rng(0)
-    height = rng.uniform(size=(2000, 1))
-    side = (rng.random(2000) < 0.2 + 0.6 * height[:, 0]).astype(int)  # branches of unlike heights
-    table = np.c_[np.sin(3 * height), side] + 0.05 * rng.normal(size=(2000, 2))
-    found = branch_columns(sparse.csr_matrix(table), height, side, ["clock", "side"])
-    assert np.asarray(found["column"])[found["above"]].tolist() == ["side", "side"]
-    difference = np.asarray(found["difference"])[found["above"]]
-    assert np.allclose(difference, [-1, 1], atol=0.02)
-
-
-def test_the_report_answers_in_order(torus):
-    X, y, model = torus
-    far = X[900:].copy()
-    far[0] = 30
-    new, names = Placed.new(model, far), ["<yield>"]
-    page = model_report(model, names, columns=["a", "b", "c"], held_out=(y[900:], new))
-    words = [
-        "The columns explain",
-        "data:image",
-        "<h2>Branches",
-        "Branch 2 against 1",
-        "<h2>Errors",
-    ]
-    words += ["1 row is foreign", "<h2>What to do next", "foreign rows before", "<h2>What the est"]
-    places = [page.index(word) for word in words]
-    assert places == sorted(places)
-    assert "<yield>" not in page and "://" not in page
-    assert page.count("<img") == page.count('<img alt="') == page.count("<figure>")
-    # a foreign row does not change the size of the errors of the others
-    error = np.sqrt(np.mean((new.predicted - y[900:])[1:] ** 2))
-    assert f"typically off by {error:.2g};" in page
-
-
-def test_the_report_on_noise_warns():
-    X = np.random.default_rng(0).normal(size=(150, 3))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        model = IteratedDiffusionMap(**OPTIONS).fit(X[:, 1:], X[:, 0])
-    page = model_report(model, ["yield"])
-    assert page.index("No relation was found") < page.index("data:image")
-    assert "do not use predictions or branches" in page
+    y = np.where(np.arange(300) % 5, y[:, 0], np.nan)
+    word = np.where(np.arange(300) % 7, "NaNometer", "</script>")
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(word=word, radius=y)
+    page = TableMap("radius", model=KERNEL, random_state=0).fit(table).report()
+    assert "there is one way" in page and "different ways" not in page
+    assert "andidate" not in page and "Branch 1" not in page and "mostly" not in page
+    # relevance, effects of columns, the map, and errors; no graph of branches and no table of them
+    assert page.count("<img") == 4 and "joins" not in page
+    assert "nan" not in re.sub(r'src="[^"]*"|[Nn]a[Nn]ometer', "", page).lower()
+    cells = [row[5] for row in data_of(page)["rows"]]
+    assert {"NaNometer", "</script>"} <= {cell for row in cells for cell in row}

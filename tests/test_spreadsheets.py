@@ -3,10 +3,16 @@
 Every case is the same table of numbers, written badly. Where it is read, the numbers are compared with the true ones.
 """
 
+import shlex
+
 import numpy as np
 import pytest
 
-from idm_nb.app.command_line import build_parser, features_of, load_inputs, main, model_of
+from idm_nb.app.command_line import build_parser, main
+from idm_nb.app.jobs import model_of, reading_of
+from idm_nb.app.partitions import partitions_of
+from idm_nb.app.table_map import features_of, roles_of
+from idm_nb.app.tables import read_table
 
 N = 24
 A = np.random.default_rng(0).normal(size=N).round(2) + 5
@@ -93,36 +99,6 @@ TYPED = {
         "type --thousands",
         "--thousands '\xa0'",
     ),
-    "two words": (
-        table("a,b,sex,y", "{a},{b:.0f},{s},{y}", s=lambda k: "fm"[k % 2]),
-        "type --binary sex to use 'f' as 0 and 'm' as 1",
-        "--ignore sex",
-    ),
-    "several words": (
-        table("a,b,town,y", "{a},{b:.0f},{s},{y}", s=lambda k: ["Bern", "Ulm", "Graz"][k % 3]),
-        "--ignore town",
-        "--ignore town",
-    ),
-    "identifiers": (
-        table("who,a,b,y", "p{k},{a},{b:.0f},{y}"),
-        "type --index who if it names the rows",
-        "--index who",
-    ),
-    "dates of databases": (
-        table("day,a,b,y", "2024-01-{s},{a},{b:.0f},{y}", s=lambda k: f"{k + 1:02}"),
-        "leave the column out with --ignore day",
-        "--ignore day",
-    ),
-    "dates of offices": (
-        table("day,a,b,y", "{s}.1.2024,{a},{b:.0f},{y}", s=lambda k: k + 1),
-        "leave the column out with --ignore day",
-        "--ignore day",
-    ),
-    "times": (
-        table("at,a,b,y", "12:{s},{a},{b:.0f},{y}", s=lambda k: k + 10),
-        "leave the column out with --ignore at",
-        "--ignore at",
-    ),
     "a mark for gaps in a column": (
         table("a,b,c,y", "{a},{b:.0f},{s},{y}", s=lambda k: k if k % 5 else "n.d."),
         "type --missing n.d. if that marks a gap",
@@ -131,11 +107,6 @@ TYPED = {
     "an error of the spreadsheet": (
         table("a,b,c,y", "{a},{b:.0f},{s},{y}", s=lambda k: k if k != 3 else "#DIV/0!"),
         "type --missing '#DIV/0!' if that marks a gap",
-        "--ignore c",
-    ),
-    "gaps": (
-        table("a,b,c,y", "{a},{b:.0f},{s},{y}", s=lambda k: k if k % 5 else ""),
-        "type --drop-gaps to leave out such rows, or --ignore c",
         "--ignore c",
     ),
     "units below the names": (
@@ -165,6 +136,42 @@ TYPED = {
     ),
 }
 
+# name: text, the column beside `a` and `b`, its kind and what is done with it
+READ = {
+    "two words": (
+        table("a,b,sex,y", "{a},{b:.0f},{s},{y}", s=lambda k: "fm"[k % 2]),
+        ("sex", "words", "a coordinate for each word"),
+    ),
+    "several words": (
+        table("a,b,town,y", "{a},{b:.0f},{s},{y}", s=lambda k: ["Bern", "Ulm", "Graz"][k % 3]),
+        ("town", "words", "a coordinate for each word"),
+    ),
+    "identifiers": (
+        table("who,a,b,y", "p{k},{a},{b:.0f},{y}"),
+        ("who", "names", "left out: names the rows (--index)"),
+    ),
+    "dates of databases": (
+        table("day,a,b,y", "2024-01-{s},{a},{b:.0f},{y}", s=lambda k: f"{k + 1:02}"),
+        ("day", "date", "days, time of week"),
+    ),
+    "dates of offices": (
+        table("day,a,b,y", "{s}.1.2024,{a},{b:.0f},{y}", s=lambda k: k + 1),
+        ("day", "date", "days, time of week"),
+    ),
+    "times": (
+        table("at,a,b,y", "12:{s},{a},{b:.0f},{y}", s=lambda k: k + 10),
+        ("at", "date", "days"),
+    ),
+    "gaps": (
+        table("a,b,c,y", "{a},{b:.0f},{s},{y}", s=lambda k: k if k % 5 else ""),
+        ("c", "number", "number; gaps filled, and marked"),
+    ),
+    "a line too short": (
+        table("a,b,y,c", "{a},{b:.0f},{y},{k}") + "1,2,3\n",
+        ("c", "number", "number; gaps filled, and marked"),
+    ),
+}
+
 # name: text or bytes, words of the line that is said; the file has to change, or another name be typed
 REFUSED = {
     "duplicate names": (table("a,a,y"), "two columns named 'a': rename one of them", 1),
@@ -184,24 +191,19 @@ REFUSED = {
         "put a comma before the first name",
         1,
     ),
-    "a line too short": (
-        PLAIN + "1,2\n",
-        "3 names but 2 columns in the line '1,2'; correct that line",
-        1,
-    ),
     "a feature of words": (
         table(row="{a},{b:.0f},{s}", s=lambda k: "low mid high".split()[k % 3]),
-        "a feature must be a number",
+        "If they have an order, type --order",
         1,
     ),
     "a feature of dates": (
         table(row="{a},{b:.0f},2024-01-{s}", s=lambda k: f"{k + 1:02}"),
-        "write dates as days since the first",
+        "give days since the first",
         1,
     ),
     "a feature without values": (
         table(row="{a},{b:.0f},"),
-        "column 'y' holds no number|same value in all rows",
+        "same value in all rows",
         1,
     ),
     "aligned by blanks": (table("a  b  y", "{a}  {b:.0f}  {y}"), "type tr -s ' ' ','", 1),
@@ -216,7 +218,7 @@ REFUSED = {
 WARNED = {
     "a column that counts": (
         table("id,a,b,y", "{k},{a},{b:.0f},{y}"),
-        "type --index id if it only names them",
+        "counts the rows and is used as data; --index leaves it out",
     ),
     "a last row of totals": (
         table(",a,b,y", "p{k},{a},{b:.0f},{y}") + "Total,1,2,3\n",
@@ -224,7 +226,7 @@ WARNED = {
     ),
     "several rows of a person": (
         table(",a,b,y", "{s},{a},{b:.0f},{y}", s=lambda k: f"p{k // 3}"),
-        "type --group index if rows of one value belong together",
+        "name it as groups if such rows belong together",
     ),
 }
 
@@ -236,41 +238,48 @@ def write(tmp_path, text):
 
 
 def numbers_of(path, *typed):
-    "Data and feature that a fit would use."
+    "The table, the roles of its columns, and the feature that a fit would use."
     options = build_parser().parse_args(["fit", path, "--feature", "y", "--out", "o", *typed])
-    given = load_inputs(options)
-    fitted = model_of(given, options)
-    return fitted.prepare(given.table, role="data"), features_of(given)[0], given
+    found = read_table(path, **reading_of(options))
+    roles = roles_of(found, model_of(options))
+    return found, roles, features_of(found, roles.features)[0]
 
 
 def check(path, *typed):
     "The true numbers are read, and nothing else."
-    X, y, given = numbers_of(path, *typed)
+    found, roles, y = numbers_of(path, *typed)
+    data = [name for name in roles.data if name not in ("sex", "town", "day", "at", "c")]
     # a percentage is divided by a hundred, which costs the last digit
-    assert np.allclose(X, np.c_[A, B], rtol=1e-15, atol=0) and np.array_equal(y[:, 0], Y)
-    return given
+    assert np.allclose(found.numbers(data)[:N], np.c_[A, B], rtol=1e-15, atol=0)
+    assert np.array_equal(y[:N, 0], Y) and not roles.problems
+    return found, roles
 
 
 def test_there_are_forty():
-    assert len({**WORKS, **TYPED, **REFUSED, **WARNED}) >= 40
+    assert len({**WORKS, **TYPED, **READ, **REFUSED, **WARNED}) >= 40
 
 
 @pytest.mark.parametrize("name", WORKS)
-def test_read_as_it_is_meant(name, tmp_path, capsys):
+def test_read_as_it_is_meant(name, tmp_path):
     text, words = WORKS[name]
-    check(write(tmp_path, text))
-    assert words in capsys.readouterr().err
+    _, roles = check(write(tmp_path, text))
+    assert words in " ".join(roles.notes)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_words_dates_and_gaps_are_read(name, tmp_path):
+    text, (column, kind, use) = READ[name]
+    _, roles = check(write(tmp_path, text))
+    assert (column, kind, use) in [(plan.name, plan.kind, plan.use) for plan in roles.plans]
 
 
 @pytest.mark.parametrize("name", TYPED)
-def test_one_line_says_what_to_type(name, tmp_path, capsys):
-    import shlex
-
+def test_a_message_says_what_to_type(name, tmp_path, capsys):
     text, words, typed = TYPED[name]
     path = write(tmp_path, text)
     assert main(["fit", path, "--feature", "y", "--out", str(tmp_path / "o"), "--quiet"]) == 1
     said = capsys.readouterr().err.strip()
-    assert said.startswith("idm-nb: error: ") and "\n" not in said and words in said, said
+    assert said.startswith("idm-nb: error: ") and words in said, said
     check(path, *shlex.split(typed))
 
 
@@ -280,57 +289,79 @@ def test_one_line_says_what_is_wrong(name, tmp_path, capsys):
     path = write(tmp_path, text)
     assert main(["fit", path, "--feature", "y", "--out", str(tmp_path / "o"), "--quiet"]) == status
     said = capsys.readouterr().err.strip()
-    assert said.startswith("idm-nb: error: ") and "\n" not in said, said
-    assert any(word in said for word in words.split("|")), said
+    assert said.startswith("idm-nb: error: ") and "\n" not in said and words in said, said
 
 
 @pytest.mark.parametrize("name", WARNED)
 def test_what_is_rarely_meant_is_said(name, tmp_path):
     text, words = WARNED[name]
-    with pytest.warns(UserWarning, match=words):
-        numbers_of(write(tmp_path, text))
+    assert words in " ".join(numbers_of(write(tmp_path, text))[1].notes)
 
 
-def test_two_words_become_zero_and_one(tmp_path):
-    given = numbers_of(write(tmp_path, TYPED["two words"][0]), "--binary", "sex")
-    assert np.array_equal(given[0][:, 2], np.arange(N) % 2)
+def test_all_problems_are_named_at_once(tmp_path, capsys):
+    text = table("a,b,c,d,y", '{a} mm,"{b:,.2f}",{s},{k},{y}', s=lambda k: k if k != 3 else "n.d.")
+    command = ["fit", write(tmp_path, text), "--feature", "y", "--out", str(tmp_path / "o")]
+    assert main(command) == 1
+    said = capsys.readouterr().err
+    for words in ("write units in the name", "type --thousands ,", "type --missing n.d."):
+        assert words in said, said
+    assert "needs a decision" in said and "d       number" in said  # the table of the columns
 
 
-def test_marks_for_gaps_are_gaps(tmp_path, capsys):
-    path = write(tmp_path, TYPED["a mark for gaps in a column"][0])
-    X, y, given = numbers_of(path, "--missing", "n.d.", "--drop-gaps")
-    assert np.array_equal(given.table.rows - 1, np.flatnonzero(np.arange(N) % 5))
-    assert np.array_equal(X, np.c_[A, B, np.arange(N)][np.arange(N) % 5 > 0])
-    assert "5 rows with gaps are left out" in capsys.readouterr().err
+@pytest.mark.parametrize("typed", ["-999", "-999.0", "-999,0"])
+def test_codes_of_gaps_are_numbers(typed, tmp_path):
+    text = comma(
+        table(
+            "a;b;c;y", "{a};{b:.0f};{s};{y}", s=lambda k: k if k % 5 else ["-999", "-999.0"][k % 2]
+        )
+    )
+    found, roles, _ = numbers_of(write(tmp_path, text), "--decimal", ",", "--missing", f" {typed}")
+    assert np.isnan(found.frame.c).tolist() == [k % 5 == 0 for k in range(N)]
+    assert f"gaps marked by {typed}: 5 in 'c'" in roles.notes
+
+
+def test_a_wrong_code_is_said(tmp_path):
+    roles = numbers_of(write(tmp_path, PLAIN), "--missing", "-200")[1]
+    assert "gaps marked by -200: none; is the mark right?" in roles.notes
 
 
 def test_identifiers_stay_as_they_are(tmp_path):
     "Zeros in front of a number are part of a name."
     text = table("id,a,b,y", "{s},{a},{b:.0f},{y}", s=lambda k: f"{k:03}")
-    given = check(write(tmp_path, text), "--index", "id")
-    assert given.table.columns["id"].tolist() == [f"{k:03}" for k in range(N)]
+    found, _ = check(write(tmp_path, text), "--index", "id")
+    assert found.frame.id.tolist() == [f"{k:03}" for k in range(N)]
 
 
-@pytest.mark.parametrize("name", [n for n in WORKS if n not in ("blanks around cells",)])
-def test_parts_hold_the_same_numbers(name, tmp_path):
-    from idm_nb.app.many_rows import rows_of
-
+@pytest.mark.parametrize("name", [n for n in WORKS if n != "UTF-16 of a spreadsheet"])
+def test_partitions_hold_the_same_numbers(name, tmp_path):
     path = write(tmp_path, WORKS[name][0])
-    found = [part.numbers(["a", "b", "y"], role="new") for part in rows_of(path).parts(7)]
-    assert np.allclose(np.vstack(found), np.c_[A, B, Y], rtol=1e-15, atol=0)
+    parts = [part.read() for part in partitions_of(path, rows=7)]
+    found = np.vstack([part.numbers(["a", "b", "y"]) for part in parts if len(part)])
+    assert np.allclose(found, np.c_[A, B, Y], rtol=1e-15, atol=0)
 
 
 def test_the_minus_sign_of_typesetters(tmp_path):
-    path = write(tmp_path, table(row="\u2212{a},{b:.0f},{y}"))
-    assert np.array_equal(numbers_of(path)[0], np.c_[-A, B])
+    found, roles, _ = numbers_of(write(tmp_path, table(row="\u2212{a},{b:.0f},{y}")))
+    assert np.array_equal(found.numbers(roles.data), np.c_[-A, B])
 
 
-def test_decimals_of_two_kinds_are_refused(tmp_path, capsys):
+def test_decimals_of_two_kinds_are_refused(tmp_path):
     path = write(tmp_path, table(row='{a},{b:.0f},"{z}"', z=lambda k: comma(str(Y[k]))))
-    for typed, words in (
-        ([], "type --decimal ,"),
-        (["--decimal", ","], "write all decimals in one way"),
-    ):
-        options = ["--feature", "y", "--out", str(tmp_path / "o"), *typed]
-        assert main(["fit", path, *options]) == 1
-        assert words in capsys.readouterr().err
+    assert "type --decimal ," in read_table(path).problems["y"]
+    assert "write all decimals in one way" in read_table(path, decimal=",").problems["a"]
+
+
+def test_excel(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("openpyxl")
+    frame = pd.DataFrame({"": [f"p{k}" for k in range(N)], "a": A, "b": B, "y": Y})
+    frame["day"], frame["sex"] = pd.date_range("2024-01-01", periods=N), ["f", "m"] * (N // 2)
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as book:
+        frame.to_excel(book, sheet_name="spring", index=False, startrow=2)
+        frame.to_excel(book, sheet_name="autumn", index=False)
+    found, roles = check(str(tmp_path / "t.xlsx"))
+    assert roles.index == "index" and roles.data == ["a", "b", "day", "sex"]
+    assert "read sheet 'spring'; others: autumn (--sheet)" in roles.notes
+    assert read_table(tmp_path / "t.xlsx", sheet="autumn").frame.equals(found.frame)
+    with pytest.raises(ValueError, match="has no sheet 'winter'; it has spring, autumn"):
+        read_table(tmp_path / "t.xlsx", sheet="winter")

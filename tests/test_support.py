@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import idm_nb
 from idm_nb import IteratedDiffusionMap, reeb_graph
-from idm_nb.branches import BranchContrast, Support, branch_contrast, supported
+from idm_nb.branches import BranchContrast, Support, branch_contrast
 from idm_nb.branches.support import GluedGraph, separation
 from idm_nb.idm import ReebGraph
 
@@ -200,11 +200,3 @@ def test_bad_input(graph):
         branch_contrast(graph, X)
     with pytest.raises(ValueError, match="table contains NaN"):
         BranchContrast(X, f, f > 1, table=np.where(X > 1e9, X, np.nan))
-
-
-def test_supported_of_plain_branches(graph):
-    graph.support()
-    found, refits = graph.found, graph._cache_refits
-    everything, pairs, none = supported(found, refits, 0)
-    assert np.array_equal(everything.nodes, found.nodes) and none == []
-    assert np.array_equal(everything.ends, found.ends) and min(pairs["apart"]) < 0.5

@@ -1,135 +1,145 @@
 #!/usr/bin/env python3
-"""The checks that a change of a notebook needs first, in one to two minutes.
+"""The checks that a change needs first, in about two minutes.
 
-Usage: python tools/check.py NOTEBOOK ...
+Usage: python tools/check.py [--all | --seconds N] [--since REVISION] [NOTEBOOK ...]
 
-1. Export all notebooks, clean and format the given ones.
-2. Run the given ones and write their outputs (slow cells keep theirs).
-3. Run the other notebooks and the tests that use what changed: functions and methods whose code differs from the last commit. Case studies,
-   experiments, and tests named after a module of another part are left out unless `--all` is given.
+1. Format and export the given notebooks, run them and write their outputs (slow cells keep theirs).
+2. Run the tests and the other notebooks that use a definition whose code differs from that of the last commit (`dependencies.py` says
+   which): tests/test_project.py, then the nearest ones, and of these the quick ones first. When the time is over, the rest is left
+   out and listed.
 
 It is a first look. The whole tests (`python -m pytest`) decide.
 """
 
 import argparse
-import ast
 import json
 import os
-import re
 import subprocess
 import sys
+import time
+from collections import Counter
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+LATE = "the time of the first look was over"
+EXAMPLES = "tests/test_docstrings.py::test_docstring_examples[{}]"
+ALWAYS = ("tests/test_project.py", "tests/test_docstrings.py::test_docstring")
 
 
 def command(*words):
     "Run a command in the root of the repository; stop if it fails."
-    print("+", *words, flush=True)
+    print("+", *words[:9], *(["..."] if len(words) > 9 else []), flush=True)
     if subprocess.run(list(map(str, words)), cwd=ROOT).returncode:
         sys.exit(1)
 
 
-def without_docstrings(node):
-    "Code of a definition as text, without its docstrings."
-    for part in ast.walk(node):
-        body = getattr(part, "body", None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
-            if isinstance(body[0].value, ast.Constant):
-                body[0] = ast.Pass()
-    return ast.dump(node)
+def git(*words):
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout
 
 
-def definitions(text):
-    "Dict from each function, constant and method (`Class.method`) of a module to its code."
-    found = {}
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.ClassDef):
-            methods = [part for part in node.body if isinstance(part, ast.FunctionDef)]
-            found.update({f"{node.name}.{part.name}": without_docstrings(part) for part in methods})
-            rest = [ast.dump(part) for part in node.body[1:] if part not in methods]
-            found[node.name] = "".join(map(ast.dump, node.bases)) + "".join(rest)
-        elif isinstance(node, ast.FunctionDef):
-            found[node.name] = without_docstrings(node)
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            found[node.targets[0].id] = ast.dump(node.value)
-    return found
+def refresh(notebooks):
+    "Format, export and run notebooks."
+    if notebooks:
+        command("ruff", "format", *notebooks)
+        command("ruff", "check", *notebooks)
+        command("nbdev_export")
+        command(sys.executable, "tools/refresh.py", *notebooks)
+    for path in notebooks:
+        command("nbdev_clean", "--fname", path)
 
 
-def changed_names(module):
-    "Definitions of a module that differ from those of the last commit."
-    show = ["git", "show", f"HEAD:{module.relative_to(ROOT).as_posix()}"]
-    run = subprocess.run(show, cwd=ROOT, capture_output=True, text=True)
-    old = definitions(run.stdout) if run.returncode == 0 else {}
-    new = definitions(module.read_text(encoding="utf-8"))
-    return {name for name in {*old, *new} if old.get(name) != new.get(name) and name != "__all__"}
+def plan(since, given):
+    "From each test that uses what changed since a revision to its distance, and the names of what changed."
+    from dependencies import Uses
 
-
-def uses(text, name):
-    "Does code use a definition, by its name? Of a method, the name of the class must stand there, too."
-    kind, _, method = name.partition(".")
-    named = re.search(rf"\b{kind}\b", text)
-    if not method or method.startswith("__"):
-        return bool(named)
-    return bool(named and re.search(rf"\.{method}\b", text))
-
-
-def fast_code(path):
-    "Code of the cells of a notebook that the tests run."
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    code = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    return "\n".join(
-        text for text in code if not re.search(r"^#\|\s*(slow|notest|export)", text, re.M)
-    )
+    patterns = ("idm_nb/**/*.py", "idm_nb/**/*.pyi", "tests/*.py", "tools/*.py", "nbs/*/*.ipynb")
+    paths = [path for pattern in patterns for path in ROOT.glob(pattern)]
+    files = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in paths}
+    new = git("ls-files", "--others", "--exclude-standard", "idm_nb", "tests", "tools").split()
+    names = {*git("diff", "--name-only", since, "idm_nb", "tests", "tools").split(), *new}
+    code = [name for name in names if name.endswith((".py", ".pyi"))]
+    uses = Uses(files, {name: git("show", f"{since}:{name}") for name in code})
+    named = [uses.names[f".{Path(name).name}"] for name in names.difference(code)]  # pages
+    changed = uses.changed.union(*named)
+    found = {EXAMPLES.format(path.removesuffix(".py").replace("/", ".")): 1 for path in code}
+    for (module, name), distance in uses.distances(changed).items():
+        if module.endswith(".ipynb") and ROOT / module not in given:
+            chapter = module.removeprefix("nbs/").removesuffix(".ipynb")
+            found[f"tests/test_notebooks.py::test_notebook[{chapter}]"] = distance
+        elif module.startswith("idm_nb."):
+            test = EXAMPLES.format(module)
+            found[test] = min(distance + 1, found.get(test, distance + 1))
+        elif name.startswith("test_"):
+            found[f"tests/{module}.py::{name}"] = distance
+    return found | dict.fromkeys(ALWAYS, 0), sorted(f"{module}.{name}" for module, name in changed)
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("notebooks", nargs="+", type=Path)
-    parser.add_argument("--all", action="store_true", help="case studies and experiments, too")
+    parser.add_argument("notebooks", nargs="*", type=Path)
+    parser.add_argument("--all", action="store_true", help="leave nothing out")
+    parser.add_argument("--seconds", type=float, default=90, help="for the tests; default 90")
+    parser.add_argument("--since", default="HEAD", help="compare with this revision")
     options = parser.parse_args()
-    given = [path.resolve() for path in options.notebooks]
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    command("ruff", "format", *given)
-    command("ruff", "check", *given)
-    command("nbdev_export")
-    command(sys.executable, "tools/refresh.py", *given)
-    for path in given:
-        command("nbdev_clean", "--fname", path)
-    modules = [path for path in (ROOT / "idm_nb").glob("*/*.py") if path.stem[0] != "_"]
-    changes = {path: changed_names(path) for path in modules}
-    changed = set().union(*changes.values())
-    print("changed:", ", ".join(sorted(changed)) or "no code of the package")
-    touched = lambda text: any(uses(text, name) for name in changed)
-    others = [path for path in sorted((ROOT / "nbs").glob("*/*.ipynb")) if path not in given]
-    read = [path for path in others if options.all or path.parent.name < "13"]
-    notebooks = [path for path in read if touched(fast_code(path))]
-    nodes = [f"tests/test_notebooks.py::test_notebook[{p.parent.name}/{p.stem}]" for p in notebooks]
-    parts = {path.parent.name for path, names in changes.items() if names}
-    away = {f"test_{path.stem}.py" for path in modules if path.parent.name not in parts}
-    tests = [
-        path
-        for path in sorted((ROOT / "tests").glob("test_*.py"))
-        if touched(path.read_text(encoding="utf-8"))
-    ]
-    files = {
-        path.relative_to(ROOT).as_posix() for path in tests if options.all or path.name not in away
-    }
-    files = sorted(
-        {*files, "tests/test_project.py"} - {"tests/test_notebooks.py", "tests/test_docstrings.py"}
-    )
-    dotted = (
-        ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for path, names in changes.items()
-        if names
-    )
-    nodes += [f"tests/test_docstrings.py::test_docstring_examples[{name}]" for name in dotted]
-    command(sys.executable, "-m", "pytest", "-q", *files, *nodes)
+    given = [path.resolve() for path in options.notebooks]
+    refresh(given)
+    distances, changed = plan(options.since, given)
+    print("changed:", ", ".join(changed) or "no code")
+    seconds = float("inf") if options.all else options.seconds
+    with TemporaryDirectory() as folder:
+        os.environ["IDM_NB_PLAN"] = f"{folder}/plan.json"
+        written = json.dumps({"distances": distances, "until": time.time() + seconds})
+        Path(os.environ["IDM_NB_PLAN"]).write_text(written)
+        files = sorted({name.partition("::")[0] for name in distances})
+        order = ["--dist", "load", "--maxschedchunk", "1", "--continue-on-collection-errors"]
+        order += ["--durations", "5", "-r", "fE"]
+        command(sys.executable, "-m", "pytest", "-q", "-p", "tools.check", *order, *files)
+
+
+@cache
+def the_plan():
+    return json.loads(Path(os.environ["IDM_NB_PLAN"]).read_text())
+
+
+def pytest_collection_modifyitems(config, items):
+    "Keep the tests of the plan, the nearest first; one that lasts four times as long counts as a step further."
+    distances, seconds = the_plan()["distances"], config.cache.get("idm_nb/seconds", {})
+    order = {}
+    for item in items:
+        names = item.nodeid, item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]
+        usual = 8 if "test_notebooks.py" in names[2] else 0
+        if steps := [distances[name] for name in names if name in distances]:
+            order[item] = min(steps) + int(seconds.get(item.nodeid, usual)).bit_length() / 2
+    config.hook.pytest_deselected(items=[item for item in items if item not in order])
+    items[:] = sorted(order, key=order.get)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    if time.time() > the_plan()["until"]:
+        pytest.skip(LATE)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(report):
+    return ("left out", "", "") if LATE in str(report.longrepr) else None
+
+
+def pytest_terminal_summary(terminalreporter):
+    reports = terminalreporter.stats.get("left out", [])
+    late = Counter(report.nodeid.partition("::")[0] for report in reports)
+    if late:
+        print(f"Left out, because {LATE} (--all runs them):")
+        print("; ".join(f"{count} of {file}" for file, count in sorted(late.items())))
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     main()

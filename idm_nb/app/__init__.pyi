@@ -1,11 +1,10 @@
-from .anndata import branch_columns as branch_columns
 from .anndata import branch_genes as branch_genes
 from .anndata import fit as fit
 from .anndata import project as project
 from .anndata import read_h5ad as read_h5ad
 from .anndata import write_h5ad as write_h5ad
-from .many_rows import in_parts as in_parts
-from .report import model_report as model_report
-from .results import TableModel as TableModel
+from .partitions import in_parts as in_parts
+from .report import table_report as table_report
+from .table_map import TableMap as TableMap
 from .tables import Table as Table
 from .tables import read_table as read_table

@@ -240,7 +240,7 @@ def row_of(contrast, k, c):
     }
 
 
-def in_words(values):
+def range_in_words(values):
     "A value, or a range of values."
     low, high = f"{values.min():.3g}", f"{values.max():.3g}"
     return low if low == high else f"{low} to {high}"
@@ -262,7 +262,7 @@ def sentence_of(contrast, k, most):
     names, tells, ranked = contrast.columns, contrast.tells[k], contrast.order(k)
     alone = [
         f"{names[c].removeprefix('column ')} "
-        f"({in_words(tells[c][1])} against {in_words(tells[c][0])})"
+        f"({range_in_words(tells[c][1])} against {range_in_words(tells[c][0])})"
         for c in ranked[:most]
         if c in tells
     ]

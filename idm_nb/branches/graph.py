@@ -10,13 +10,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from .level_sets import ODDS, STEPS, WINDOW, level_sets
+from .level_sets import LOG_ODDS, OVERLAP, WINDOW, level_sets
 from .walk import distances, few, lengths_of, merges_of
 from ..core.files import Storage
 from ..diffusion.neighbors import Search
 
 # %% ../../nbs/08_branches/31_graph.ipynb #295fa8e9
-NEAR = 2.0  # ratio of volumes for rows that are added in order: half of a ball counts
+NEAR_VOLUME = 2.0  # ratio of volumes for rows that are added in order: half of a ball counts
 APART = 4.0  # ratio of volumes from which an arm and a trunk are apart
 DIMENSIONS = 2, 3, 4, 5, 6, 20
 PERCOLATION = 4.51, 2.74, 2.09, 1.74, 1.50, 1.0  # neighbours from which random points hang together
@@ -37,12 +37,12 @@ def union(lists):
 def follow(sets, v, side):
     "Rows of set `v` and of the next windows' on one side."
     reached = {v}
-    for _ in range(STEPS):
+    for _ in range(OVERLAP):
         reached |= {u for w in reached for u in sets.beside(w, side).tolist()}
     return union([sets.rows(u) for u in reached])
 
 
-def joined_rows(points, groups, *ratios):
+def near_rows(points, groups, *ratios):
     """Which rows `(n, n)` are near, in units of the sparser of their groups, @eq-joined, for some ratios.
 
     Parameters
@@ -125,24 +125,33 @@ def strangers_of(points, sets, v):
     shared = [[np.isin(rows, sets.rows(u)) for u in sets.beside(v, side)] for side in (0, 1)]
     if not all(shared):
         return rows[:0]
-    [joined] = joined_rows(points[rows], [np.arange(len(rows))], APART)
+    [joined] = near_rows(points[rows], [np.arange(len(rows))], APART)
     part, home = homes(joined, shared[0] + shared[1])
     below, above = home[: len(shared[0])], home[len(shared[0]) :]
     return rows[np.isin(part, below) & (not set(below) & set(above))]
 
 
-def part_strangers(points, sets):
-    "Cut sets through which nothing passes from below to above, until none is left."
-    while any([sets.take_out(v, strangers_of(points, sets, v)) for v in range(len(sets.window))]):
-        pass
+def without_strangers(points, sets):
+    "The sets, cut where nothing passes from below to above, until there is no such set."
+    before = None
+    while before is not sets:
+        before = sets
+        for v in range(len(sets.window)):
+            sets = sets.parted(v, strangers_of(points, sets, v)) or sets
+    return sets
 
 
-def forks_of(points, heights, sets):
-    """Forks, after arms that end there have been cut from their trunks.
+def look_at_forks(points, heights, sets):
+    """The sets after the first arm that ends at a fork has been cut from its trunk, or the forks.
+
+    Parameters
+    ----------
+    points : (N, m) array; heights : (N,) array; sets : WindowSets
 
     Returns
     -------
-    list of dicts from the trunk and each arm, which are sets, to rows that belong to it
+    sets : WindowSets, or None if no arm was cut
+    forks : list of dicts from the trunk and each arm, which are sets, to rows that belong to it
     """
     forks = []
     for side, up in (1, heights), (0, -heights):
@@ -150,11 +159,13 @@ def forks_of(points, heights, sets):
         for v in np.flatnonzero(degree > 1):
             arms = sets.beside(v, side)
             here, groups = rows_at(up, sets, arms, side, [v])
-            joined, near, close = joined_rows(points[here], groups, APART, NEAR, None)
+            joined, near, close = near_rows(points[here], groups, APART, NEAR_VOLUME, None)
             part, home = homes(joined, groups[:-1])
             most = max(home, key=lambda h: np.sum(part[groups[-1]] == h))
-            if any(sets.take_out(v, here[part == h]) for h in home if h != most):
-                return forks_of(points, heights, sets)
+            cuts = (sets.parted(v, here[part == h]) for h in home if h != most)
+            cut = next((found for found in cuts if found is not None), None)
+            if cut is not None:
+                return cut, []
             met = until_met(joined, up[here], groups[:-1]) | until_met(near, up[here], groups[:-1])
             close = until_met(close, up[here], groups[:-1])
             own = {a: here[:0] for a in arms}
@@ -163,7 +174,16 @@ def forks_of(points, heights, sets):
                 own[arms[j]] = union([here[met[j]], first])
             lowest = min((up[rows].min() for rows in own.values() if len(rows)), default=-np.inf)
             forks.append({v: here[up[here] < lowest], **own})
-    return forks
+    return None, forks
+
+
+def forks_of(points, heights, sets):
+    "The sets, from whose trunks all arms that end there have been cut, and their forks."
+    cut = sets
+    while cut is not None:
+        sets = cut
+        cut, forks = look_at_forks(points, heights, sets)
+    return sets, forks
 
 
 def folds_of(points, heights, sets):
@@ -176,7 +196,7 @@ def folds_of(points, heights, sets):
             if len(arms) < 2:
                 continue
             here, groups = rows_at(up, sets, arms, side)
-            [joined], first = joined_rows(points[here], groups, NEAR), {}
+            [joined], first = near_rows(points[here], groups, NEAR_VOLUME), {}
             home = homes(joined, groups)[1]
             for j in sorted(until_met(joined, up[here], groups)):
                 folds.append((side, arms[first.setdefault(home[j], j)], arms[j]))
@@ -285,8 +305,8 @@ def read_graph(points, features, sets):
         rows = rows_of_arcs(sets, arcs_of(sets)[0], len(points))
         return np.empty(0), np.empty((0, 2), dtype=int), np.unique(rows, return_inverse=True)[1]
     heights = features[:, 0]
-    part_strangers(points, sets)
-    forks, folds = forks_of(points, heights, sets), folds_of(points, heights, sets)
+    sets, forks = forks_of(points, heights, without_strangers(points, sets))
+    folds = folds_of(points, heights, sets)
     arc, links = arcs_of(sets)
     n, rows = arc.max() + 1, rows_of_arcs(sets, arc, len(points), forks)
     meet = [(n + a, b) for a, b in arc[links]]  # the upper end of an arc has its number plus n
@@ -301,7 +321,7 @@ class Branches(Storage):
     Parameters
     ----------
     points : (N, m) array; features : (N, n) array, (estimated) feature at the points
-    odds, window, n_neighbors : see `level_sets`
+    log_odds, window : see `level_sets`
 
     Attributes
     ----------
@@ -322,10 +342,9 @@ class Branches(Storage):
     (4, array([-3., -1.,  1.,  3.]))
     """
 
-    def __init__(self, points, features, *, odds=ODDS, window=WINDOW, n_neighbors="auto"):
+    def __init__(self, points, features, *, log_odds=LOG_ODDS, window=WINDOW):
         self.features = np.asarray(features, dtype=float).reshape(len(points), -1)
-        options = dict(odds=odds, window=window, n_neighbors=n_neighbors)
-        sets = level_sets(points, self.features, **options)
+        sets = level_sets(points, self.features, log_odds=log_odds, window=window)
         self.search, self.size = Search(points), sets.size
         self.nodes, self.ends, self.membership = read_graph(points, self.features, sets)
         self.masses = np.bincount(self.membership, minlength=self.n_branches)

@@ -16,7 +16,7 @@ from ..diffusion.neighbors import Search
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #13b75c2b
 WINDOW = 1.5  # rows of a window: so many times N^(2/3)
-STEPS = 4  # windows that see a row
+OVERLAP = 4  # windows that see a row
 
 
 def windows_of(features, size):
@@ -33,7 +33,7 @@ def windows_of(features, size):
     N = len(features)
     if features.shape[1] == 1:
         order = np.argsort(features[:, 0], kind="stable")
-        count = int(np.ceil((N - size) / (size / STEPS))) + 1
+        count = int(np.ceil((N - size) / (size / OVERLAP))) + 1
         starts = np.unique(np.linspace(0, N - size, count).round().astype(int))
         return [np.sort(order[a : a + size]) for a in starts]
     search, covered, windows = Search(features), np.zeros(N, dtype=bool), []
@@ -45,21 +45,21 @@ def windows_of(features, size):
     return windows
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #088f4b4a
-def cuts_by_both(distance, features, n_neighbors="auto"):
+def cuts_by_both(distance, features):
     "All cuts of a window as (evidence, labels `(n,)`), at bridges and by the walk."
     cuts = bridges_of(distance, features)
-    for count, (share, labels) in splits_of(distance, n_neighbors).items():
+    for count, (share, labels) in splits_of(distance).items():
         most = np.log(2) * rows_beside(features, labels)
         cuts.append((float(min(evidence_of(share, count, len(labels)), most)), labels))
     return cuts
 
 
-def partitions_of(points, features, n_neighbors="auto"):
+def cuts_of_window(points, features):
     """Ways in which the rows of a window may fall into sets.
 
     Parameters
     ----------
-    points : (n, m) array; features : (n, p) array; n_neighbors : int or "auto"
+    points : (n, m) array; features : (n, p) array
 
     Returns
     -------
@@ -68,12 +68,12 @@ def partitions_of(points, features, n_neighbors="auto"):
     """
     distance = distances(points)
     found = [(0.0, np.zeros(len(points), dtype=int))]
-    found += cuts_by_both(distance, features, n_neighbors)
+    found += cuts_by_both(distance, features)
     total, best = max(found, key=lambda cut: cut[0])
     finer = best.copy()
     for c in range(best.max() + 1) if best.any() else ():
         rows = np.flatnonzero(best == c)
-        cuts = cuts_by_both(distance[np.ix_(rows, rows)], features[rows], n_neighbors)
+        cuts = cuts_by_both(distance[np.ix_(rows, rows)], features[rows])
         more, parts = max(cuts, key=lambda cut: cut[0], default=(0, None))
         if more > 0:
             total += more
@@ -90,28 +90,27 @@ def linked(rows, sets, other_rows, other_sets):
 
 
 class WindowSets(Storage):
-    """Windows cut into sets, and the links between sets of windows that overlap.
+    """Windows cut into sets, and the links between sets of windows that overlap; never changed.
 
-    Attributes
+    Parameters
     ----------
     windows : list of (w,) int arrays; labels : list of (w,) int arrays, the set of each row
     pairs : list of pairs of windows; size : int, rows of a window
+
+    Attributes
+    ----------
     window, offset : (v,) array, the window of each set; (W + 1,) array, its first set
     links : (l, 2) int array of sets, lower window first
     """
 
     def __init__(self, windows, pairs, labels, size):
         self.windows, self.pairs, self.labels, self.size = windows, pairs, labels, size
-        self.link()
-
-    def link(self):
-        "Find the links again after the sets have changed."
-        counts = [label.max() + 1 for label in self.labels]
+        counts = [label.max() + 1 for label in labels]
         self.offset = np.r_[0, np.cumsum(counts)]
         self.window = np.repeat(np.arange(len(counts)), counts)
-        hot, found = [one_hot(label) for label in self.labels], [np.empty((0, 2), dtype=int)]
-        for i, j in self.pairs:
-            there = linked(self.windows[i], hot[i], self.windows[j], hot[j])
+        hot, found = [one_hot(label) for label in labels], [np.empty((0, 2), dtype=int)]
+        for i, j in pairs:
+            there = linked(windows[i], hot[i], windows[j], hot[j])
             found.append(np.argwhere(there) + self.offset[[i, j]])
         self.links = np.vstack(found)
 
@@ -124,19 +123,18 @@ class WindowSets(Storage):
         "Sets linked with `v` in the window above (`side` 1) or below (0)."
         return self.links[self.links[:, 1 - side] == v, side]
 
-    def take_out(self, v, rows):
-        "Make `rows` of set `v` a set of its own, if others are left; True if there are."
-        i = self.window[v]
-        mine = self.labels[i] == v - self.offset[i]
+    def parted(self, v, rows):
+        "The sets, if `rows` of set `v` become a set of their own; None unless others are left."
+        i, labels = self.window[v], list(self.labels)
+        mine = labels[i] == v - self.offset[i]
         here = mine & np.isin(self.windows[i], rows)
         if not 0 < here.sum() < mine.sum():
-            return False
-        self.labels[i] = np.where(here, self.labels[i].max() + 1, self.labels[i])
-        self.link()
-        return True
+            return None
+        labels[i] = np.where(here, labels[i].max() + 1, labels[i])
+        return WindowSets(self.windows, self.pairs, labels, self.size)
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #26fe57cc
-ODDS = 20.0  # that a cut must bring over its windows
+LOG_ODDS = 3.0  # in nats, that a cut must bring over its windows
 
 
 def best_on_tree(scores, order, parent, changes):
@@ -172,17 +170,16 @@ def events_between(rows, partitions, other_rows, other_partitions):
     return np.add.reduceat(up, first[0], axis=0) + np.add.reduceat(down, first[1], axis=1)
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #9c230cb0
-def level_sets(points, features, *, odds=ODDS, window=WINDOW, n_neighbors="auto"):
+def level_sets(points, features, *, log_odds=LOG_ODDS, window=WINDOW):
     """Components of the level sets of a feature.
 
     Parameters
     ----------
     points : (N, m) array, in units in which distances between points make sense
     features : (N,) or (N, n) array, (estimated) feature
-    odds : float, default 20, that a cut must bring over the windows in which it persists
+    log_odds : float, default 3, in nats, that a cut must bring over the windows in which it
+        persists; infinite for one set in every window
     window : float, default 1.5, rows of a window in units of `N^(2/3)`
-    n_neighbors : int or "auto", default "auto", neighbours of a row in the walk,
-        `2 log n / log(9/4)`
 
     Returns
     -------
@@ -198,7 +195,7 @@ def level_sets(points, features, *, odds=ODDS, window=WINDOW, n_neighbors="auto"
     """
     N = len(points)
     features = np.asarray(features, dtype=float).reshape(N, -1)
-    check_number("odds", odds, 1, endless=True)
+    check_number("log_odds", log_odds, 0, endless=True)
     check_number("window", window, 0, open_low=True)
     size = int(min(N, max(16, window * N ** (2 / 3))))
     windows = windows_of(features, size)
@@ -207,11 +204,11 @@ def level_sets(points, features, *, odds=ODDS, window=WINDOW, n_neighbors="auto"
     tree = minimum_spanning_tree(np.triu(1 / (1 + shared), 1))
     near = tree.toarray() if features.shape[1] == 1 else shared >= size / 4
     pairs = np.argwhere(near)
-    if not np.isfinite(odds):
+    if not np.isfinite(log_odds):
         return WindowSets(windows, pairs, [np.zeros(size, dtype=int) for _ in windows], size)
-    found = [partitions_of(points[w], features[w], n_neighbors) for w in windows]
+    found = [cuts_of_window(points[w], features[w]) for w in windows]
     order, parent = breadth_first_order(tree, 0, directed=False)
-    cost = (np.log(odds) + np.log(N / size)) / 2
+    cost = (log_odds + np.log(N / size)) / 2
     weight, scores, changes = 1 / member.sum(axis=0), [], {}
     for i, (w, cuts) in enumerate(zip(windows, found)):
         u = parent[i]

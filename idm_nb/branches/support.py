@@ -7,11 +7,9 @@ __all__ = ['Support', 'supported']
 
 # %% ../../nbs/08_branches/32_support.ipynb #534f8693
 import numpy as np
-import scipy.sparse as sp
 from joblib import Parallel, delayed
-from scipy.sparse.csgraph import connected_components
 
-from .graph import Branches
+from .graph import Branches, classes
 from ..core.checks import check_n_jobs
 from ..core.files import Storage
 from ..core.work import labels_of, one_thread
@@ -20,7 +18,7 @@ from ..core.work import labels_of, one_thread
 REFITS = 10  # a share of ten refits has a standard error of at most .16
 
 
-def beside(features, first, second):
+def nearest_in_feature(features, first, second):
     "For each of the rows `first`, the row of `second` with the nearest feature."
     order = second[np.argsort(features[second], kind="stable")]
     right = np.searchsorted(features[order], features[first]).clip(0, len(order) - 1)
@@ -34,7 +32,7 @@ def separation(features, labels, first, second):
     if min(len(first), len(second)) < 2:
         return 0.0
     sides, alike = ((first, second), (second, first)), []
-    differ = [np.mean(labels[a] != labels[beside(features, a, b)]) for a, b in sides]
+    differ = [np.mean(labels[a] != labels[nearest_in_feature(features, a, b)]) for a, b in sides]
     for rows, _ in sides:
         own = labels[rows[np.argsort(features[rows], kind="stable")]]
         alike.append(np.mean(own[1:] == own[:-1]))
@@ -149,12 +147,6 @@ def refit(points, features, rows, options):
     return labels
 
 # %% ../../nbs/08_branches/32_support.ipynb #ff87118f
-def classes(n, pairs):
-    "Labels `(n,)` of the sets into which `n` things fall if they are joined in `pairs` `(p, 2)`."
-    joined = sp.csr_matrix((np.ones(len(pairs)), tuple(np.transpose(pairs))), (n, n))
-    return connected_components(joined, directed=False)[1]
-
-
 class GluedGraph(Storage):
     """A graph, some of whose branches are glued together where they share feature values.
 

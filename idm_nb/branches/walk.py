@@ -21,9 +21,9 @@ from ..diffusion.operator import DiffusionOperator
 PER_LOG = 2 / np.log(9 / 4)  # neighbours of a row: so many times log n, @eq-line-connected
 
 
-def walk_neighbors(n, given="auto"):
+def walk_neighbors(n):
     "Neighbours of a row in a walk on `n` rows."
-    return max(4, int(np.ceil(PER_LOG * np.log(n)))) if given == "auto" else given
+    return max(4, int(np.ceil(PER_LOG * np.log(n))))
 
 
 def gap_chance(k):
@@ -96,19 +96,19 @@ def share_within(functions, weights, labels):
 MOST_SETS = 8  # that are sought at once
 
 
-def splits_of(distance, n_neighbors="auto"):
+def splits_of(distance):
     """Ways to cut the rows of a window into sets by the walk.
 
     Parameters
     ----------
-    distance : (n, n) array; n_neighbors : int or "auto"
+    distance : (n, n) array
 
     Returns
     -------
     dict from the number of sets to (share within, labels `(n,)`); sets are found with more rows than a
     row has neighbours, and rows in smaller pieces of the graph go with the nearest other row
     """
-    n, k = len(distance), walk_neighbors(len(distance), n_neighbors)
+    n, k = len(distance), walk_neighbors(len(distance))
     if n < 4 * k:
         return {}
     operator, found = walk_on(distance, k), {}
@@ -135,7 +135,7 @@ def evidence_of(share, count, n):
     return min(np.log(CLEAR * CURVE / share) * np.sqrt(n / count), -(count - 1) * np.log(chance))
 
 # %% ../../nbs/08_branches/29_walk.ipynb #19327fd1
-CHANCE = 3.0  # evidence that chance brings in 3 of 100 windows of a line: the price of the search
+PRICE = 3.0  # evidence that chance brings in 3 of 100 windows of a line: the price of the search
 
 
 def gap_evidence(distance, length, rows, others, bridge, k):
@@ -207,10 +207,10 @@ def bridges_of(distance, features):
         for i, (*sets, bridge) in enumerate(cuts):
             sides = sorted(sets, key=len)[:: -1 if second else 1]
             least[i] = min(least[i], gap_evidence(distance, length, *sides, bridge, k))
-        if max(least, default=0) <= CHANCE:
+        if max(least, default=0) <= PRICE:
             return []
     surest = np.argsort(-np.array(least), kind="stable")[: MOST_SETS - 1]
-    evidence = np.cumsum(np.array(least)[surest] - CHANCE)
+    evidence = np.cumsum(np.array(least)[surest] - PRICE)
     return [
         (total, parted([cuts[i] for i in surest[: count + 1]], distance))
         for count, total in enumerate(evidence)

@@ -6,8 +6,12 @@
 __all__ = []
 
 # %% ../../nbs/99_workshop/68_input.ipynb #b3f68f6a
+import warnings
+from functools import wraps
+
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
@@ -157,16 +161,37 @@ def check_seed(random_state):
         ) from None
 
 # %% ../../nbs/99_workshop/68_input.ipynb #2f7c6b08
-def check_fit(estimator, X, *, min_points=2):
-    "Points `(N, m)` for `fit`: finite, at least two distinct rows; sets `n_features_in_`."
+def check_table(estimator, X, *, min_points=2):
+    """Rows for `fit`: finite, at least two distinct ones.
+
+    Parameters
+    ----------
+    estimator : its class is named in errors, and its `random_state` is checked; nothing is set on it
+    X : (N, m) array or data frame; min_points : int, default 2, fewest rows
+
+    Returns
+    -------
+    X : (N, m) array, a copy
+    seen : dict of what scikit-learn wants to be recorded: `n_features_in_`, and `feature_names_in_`
+        for a data frame
+    """
     check_seed(estimator.random_state)
+    record = type(type(estimator).__name__, (BaseEstimator,), {})()
     options = dict(dtype=np.float64, ensure_all_finite=False, ensure_min_samples=min_points)
-    X = validate_data(estimator, plain_table(X), copy=True, **options)
-    require_finite(X, "X", getattr(estimator, "feature_names_in_", None))
+    X = validate_data(record, plain_table(X), copy=True, **options)
+    require_finite(X, "X", getattr(record, "feature_names_in_", None))
     if not np.ptp(X, axis=0).any():
         raise ValueError(
             f"all {len(X)} rows of X are the same point: there is no geometry to learn"
         )
+    return X, vars(record)
+
+
+def check_fit(estimator, X, *, min_points=2):
+    "`check_table` for estimators that record the columns at once; returns `X`."
+    X, seen = check_table(estimator, X, min_points=min_points)
+    vars(estimator).pop("feature_names_in_", None)
+    vars(estimator).update(seen)
     return X
 
 # %% ../../nbs/99_workshop/68_input.ipynb #ea34c680
@@ -213,3 +238,40 @@ def check_n_jobs(n_jobs):
 def is_auto(value):
     "Whether the value of a parameter is 'auto', so that the estimator chooses."
     return isinstance(value, str) and value == "auto"
+
+# %% ../../nbs/99_workshop/68_input.ipynb #ae11f34e
+class renamed:
+    "An attribute or method under its former name: `foreign = renamed('novel')` in the class body."
+
+    def __init__(self, new):
+        self.new = new
+
+    def __set_name__(self, owner, name):
+        self.old = f"{owner.__name__}.{name}"
+
+    def __get__(self, instance, owner):
+        text = f"{self.old} is now {self.new}; the old name will be removed in version 0.4"
+        warnings.warn(text, FutureWarning, stacklevel=2)
+        return getattr(owner if instance is None else instance, self.new)
+
+
+def former_parameters(**former):
+    """Decorate an `__init__` whose parameters have changed.
+
+    Each former name comes with the new one and the function from the former value to the new one, or
+    with None if the parameter has no effect any more.
+    """
+
+    def decorate(init):
+        @wraps(init)
+        def call(self, *values, **named):
+            for old in [name for name in named if name in former]:
+                value, (new, change) = named.pop(old), former[old] or (None, None)
+                text = f"is now {new}={change(value):.4g}" if new else "has no effect any more"
+                warnings.warn(f"{old}={value!r} {text}", FutureWarning, stacklevel=2)
+                named |= {new: change(value)} if new else {}
+            init(self, *values, **named)
+
+        return call
+
+    return decorate

@@ -10,9 +10,8 @@ import json
 import math
 import os
 import tempfile
-import tokenize
 import zipfile
-import zlib
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -26,8 +25,8 @@ from .work import undisturbed
 class Storage:
     """Base of everything that can be saved: `save`, `load`, and a register of its subclasses.
 
-    Attributes named in `_not_saved` are left out of the file, and so are those whose name begins
-    with `_cache`. They are needed by the fit alone, or are computed again later.
+    Cached properties, and attributes that a class names in `_not_saved`, are in no file and no
+    pickle. They are needed by the fit alone, or are computed again later.
     """
 
     _known = {}
@@ -36,6 +35,17 @@ class Storage:
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         Storage._known[name_in_files(cls)] = cls
+
+    def __getstate__(self):
+        cached = lambda name: isinstance(getattr(type(self), name, None), cached_property)
+        left_out = lambda name: cached(name) or name.startswith("_cache")
+        names = (name for name in vars(self) if name not in self._not_saved and not left_out(name))
+        return {name: vars(self)[name] for name in names}
+
+    @classmethod
+    def _upgraded(cls, state):
+        "The attributes of an object of this version, from those in a file of version 2."
+        return state
 
     def save(self, path):
         """Write the fitted model to one `.npz` of arrays and JSON.
@@ -98,19 +108,15 @@ def _pack(value, arrays, place):
         return {name: [_pack(v, arrays, f"{place}[{i}]") for i, v in enumerate(value)]}
     name = name_in_files(type(value))
     if Storage._known.get(name) is type(value):
-        left_out = value._not_saved
-        state = {
-            k: v for k, v in vars(value).items() if not k.startswith("_cache") and k not in left_out
-        }
-        return {"object": name, "state": _pack(state, arrays, place)}
+        return {"object": name, "state": _pack(value.__getstate__(), arrays, place)}
     raise TypeError(
         f"{place} is a {type(value).__name__}, which cannot be saved without pickle; use a built-in "
         f"option in its place, or save the model with pickle or joblib yourself"
     )
 
 # %% ../../nbs/99_workshop/70_files.ipynb #f34b8fac
-def _unpack(node, arrays):
-    "Inverse of `_pack`."
+def _unpack(node, arrays, version):
+    "Inverse of `_pack`, for a file of this `version`."
     if not isinstance(node, dict):
         return node
     if "array" in node:
@@ -118,17 +124,17 @@ def _unpack(node, arrays):
     if "strings" in node:
         return np.array(node["strings"], dtype=object)
     if "csr" in node:
-        data, indices, indptr = (_unpack(n, arrays) for n in node["csr"][:3])
+        data, indices, indptr = (_unpack(n, arrays, version) for n in node["csr"][:3])
         return sp.csr_matrix((data, indices, indptr), shape=tuple(node["csr"][3]))
     if "dict" in node:
-        return {k: _unpack(v, arrays) for k, v in node["dict"]}
+        return {k: _unpack(v, arrays, version) for k, v in node["dict"]}
     if "list" in node:
-        return [_unpack(v, arrays) for v in node["list"]]
+        return [_unpack(v, arrays, version) for v in node["list"]]
     if "tuple" in node:
-        return tuple(_unpack(v, arrays) for v in node["tuple"])
-    cls = known_class(node["object"])
+        return tuple(_unpack(v, arrays, version) for v in node["tuple"])
+    cls, state = known_class(node["object"]), _unpack(node["state"], arrays, version)
     value = cls.__new__(cls)
-    vars(value).update(_unpack(node["state"], arrays))
+    vars(value).update(state if version == VERSION else cls._upgraded(state))
     return value
 
 # %% ../../nbs/99_workshop/70_files.ipynb #8168db40
@@ -161,7 +167,7 @@ def write_whole(path, write):
             name.unlink(missing_ok=True)
 
 # %% ../../nbs/99_workshop/70_files.ipynb #86b56d39
-FORMAT, VERSION = "idm_nb model", 2
+FORMAT, VERSION = "idm_nb model", 3
 # compression shrinks numbers by a third and many zeros to a tenth; more points to an attack
 MOST_EXPANDED = 50
 
@@ -218,47 +224,29 @@ def load(path):
     FileNotFoundError, ValueError
         If the file does not exist, is damaged, or is not a model of this package.
     """
-    foreign = f"{path} is not a model saved by idm_nb, or it is damaged"
-    damaged = (
-        OSError,
-        ValueError,
-        KeyError,
-        IndexError,
-        EOFError,
-        AttributeError,
-        TypeError,
-        OverflowError,
-        MemoryError,
-        RuntimeError,
-        NotImplementedError,
-        SyntaxError,
-        ImportError,
-        zipfile.BadZipFile,
-        zlib.error,
-        tokenize.TokenError,
-    )
+    refused = f"{path} is not a model saved by idm_nb, or it is damaged"
     try:
         header, arrays = _read_parts(path)
     except FileNotFoundError:
         raise
-    except damaged as error:
-        raise ValueError(foreign) from error
+    except Exception as error:  # the many ways in which a file can be damaged
+        raise ValueError(refused) from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError(foreign)
+        raise ValueError(refused)
     version = header.get("version")
     if not isinstance(version, int) or version < 1:
-        raise ValueError(foreign)
+        raise ValueError(refused)
     if version > VERSION:
         raise ValueError(f"{path} was saved by a newer version of idm_nb; update the package")
-    if version < VERSION:
+    if version < 2:
         raise ValueError(
             f"{path} was saved by idm_nb 0.1, in a format that only 0.1 reads: fit the model again "
             f"with this version, and save it"
         )
     try:
-        model = _unpack(header["model"], arrays)
-    except damaged as error:
-        raise ValueError(f"{foreign} ({error})") from error
+        model = _unpack(header["model"], arrays, version)
+    except Exception as error:
+        raise ValueError(f"{refused} ({error})") from error
     if not isinstance(model, Storage):
-        raise ValueError(f"{foreign} (it holds no model)")
+        raise ValueError(f"{refused} (it holds no model)")
     return model

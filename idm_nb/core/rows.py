@@ -8,8 +8,12 @@ __all__ = []
 # %% ../../nbs/99_workshop/71_rows.ipynb #9227371e
 import weakref
 from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 
@@ -24,15 +28,16 @@ class RowLookup(Storage):
     def __init__(self, rows):
         self.rows = rows
 
+    @cached_property
+    def numbers(self):
+        "Dict from the bytes of each row to its number, the first of equal rows."
+        known = self.rows + 0.0  # negative zeros become zeros
+        return {row.tobytes(): len(known) - 1 - i for i, row in enumerate(known[::-1])}
+
     def find(self, queries):
         "Index of the first training row that equals each query row, or -1."
-        if not hasattr(self, "_cache_places"):
-            known = self.rows + 0.0  # negative zeros become zeros
-            places = ((row.tobytes(), i) for i, row in enumerate(known))
-            self._cache_places = dict(reversed(list(places)))
-        return np.array(
-            [self._cache_places.get(row.tobytes(), -1) for row in queries + 0.0], dtype=int
-        )
+        found = (self.numbers.get(row.tobytes(), -1) for row in queries + 0.0)
+        return np.fromiter(found, int, len(queries))
 
     def recall(self, queries, found, stored):
         "`found` `(q, ...)`; at training rows, the rows of `stored` `(N, ...)` replace its rows."
@@ -149,6 +154,87 @@ def fix_signs(vectors):
     large = np.abs(vectors) > 0.5 * np.abs(vectors).max(axis=0)
     first = vectors[large.argmax(axis=0), np.arange(vectors.shape[1])]
     return vectors * np.where(first < 0, -1.0, 1.0)
+
+# %% ../../nbs/99_workshop/71_rows.ipynb #8fa9fd1e
+def joined_groups(groups, inverse, n):
+    """Groups of distinct rows; groups that have a row in common are one.
+
+    Parameters
+    ----------
+    groups : (N,) array, labels of the rows; inverse : (N,) int array, distinct row of each
+    n : int, number of distinct rows
+
+    Returns
+    -------
+    (n,) int array
+    """
+    label = np.unique(np.asarray(groups).ravel(), return_inverse=True)[1]
+    table = sp.csr_matrix((np.ones(len(label)), (inverse, label)), (n, label.max() + 1))
+    piece = connected_components(sp.bmat([[None, table], [table.T, None]]), directed=False)[1]
+    return np.unique(piece[:n], return_inverse=True)[1]
+
+
+@dataclass(frozen=True)
+class TrainingRows(Storage):
+    """Training rows, prepared once; `TrainingRows.of` makes them.
+
+    Attributes
+    ----------
+    X, y : (r, m) and (r, n) arrays, distinct rows and their mean features, NaN where unknown
+    known : (r,) bool array, rows with a feature
+    inverse : (N,) int array, number of the distinct row that each given row equals
+    weights : (r,) array, how often each row counts, or None if each counts once
+    groups : (r,) int array
+    given : (N, n) array, the features as they were given
+    axes : PrincipalAxes, or None; points : (r, k) array, coordinates of the rows along them
+    lookup : RowLookup of the distinct rows
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    known: np.ndarray
+    inverse: np.ndarray
+    weights: np.ndarray | None
+    groups: np.ndarray
+    given: np.ndarray
+    axes: PrincipalAxes | None
+
+    @classmethod
+    def of(cls, X, y, sample_weight=None, groups=None, n_pca=None):
+        """Join equal rows.
+
+        Parameters
+        ----------
+        X : (N, m) array; y : (N, n) array, NaN where the feature is not known
+        sample_weight : (N,) array of positive numbers, default None: all rows count once
+        groups : (N,) array, default None: every distinct row is a group of its own
+        n_pca : int, default None (no axes), most principal axes
+        """
+        first, inverse = canonical_rows(X)
+        weight = np.ones(len(X)) if sample_weight is None else sample_weight
+        seen = weight * np.isfinite(y).all(axis=1)
+        mean, mass = mean_of(inverse, np.nan_to_num(y), seen)
+        known, n, distinct = mass > 0, len(first), X[first]
+        return cls(
+            X=distinct,
+            y=np.where(known[:, None], mean, np.nan),
+            known=known,
+            inverse=inverse,
+            weights=None if np.all(mass[known] == 1) else mass,
+            groups=np.arange(n) if groups is None else joined_groups(groups, inverse, n),
+            given=y,
+            axes=None if n_pca is None else PrincipalAxes.of(distinct).first(n_pca),
+        )
+
+    points = cached_property(lambda self: self.axes(self.X))
+    lookup = cached_property(lambda self: RowLookup(self.X))
+
+    def of_known(self):
+        "Rows, features, weights (or None) and groups, of the rows whose feature is known."
+        weights = None if self.weights is None else self.weights[self.known]
+        if self.known.all():
+            return self.X, self.y, weights, self.groups
+        return self.X[self.known], self.y[self.known], weights, self.groups[self.known]
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #4e053f51
 POOL = 20  # rows for each landmark among which k-means++ draws

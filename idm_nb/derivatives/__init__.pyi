@@ -1,4 +1,3 @@
-from .derivative import REACHES as REACHES
 from .derivative import LocalRegression as LocalRegression
 from .derivative import estimate_derivative as estimate_derivative
 from .scaling_law import dimension_curves as dimension_curves

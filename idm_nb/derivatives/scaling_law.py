@@ -6,8 +6,6 @@
 __all__ = ['singular_value_scaling', 'dimension_curves', 'tune_local_bandwidth', 'tangent_spaces']
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #c59f4bc6
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from ..core.checks import check_choice, check_number, check_points
@@ -43,7 +41,13 @@ def singular_value_scaling(X, point, epsilons, *, centered=False, keep_self=True
     >>> singular_value_scaling(line, np.zeros(2), np.array([0.005, 0.01]))[1][:, 0].round(2)
     array([0.5, 0.5])
     """
-    X, point, epsilons = check_points(X), _check_point(X, point), _check_epsilons(epsilons)
+    X, point, epsilons = check_points(X), np.asarray(point, float), np.asarray(epsilons, float)
+    if point.shape != X.shape[1:]:
+        raise ValueError(f"point must have the {X.shape[1]} columns of X, got {point.shape}")
+    if epsilons.ndim != 1 or len(epsilons) < 2 or not np.all(np.diff(epsilons, prepend=0) > 0):
+        raise ValueError(
+            f"epsilons must be two or more increasing positive bandwidths, got {epsilons!r}"
+        )
     steps = X - point
     square = np.einsum("ij,ij->i", steps, steps)
     if not keep_self:
@@ -59,54 +63,40 @@ def singular_value_scaling(X, point, epsilons, *, centered=False, keep_self=True
     exponents = np.gradient(np.log(singular), np.log(epsilons), axis=0)
     return singular, exponents, vectors[:, :, ::-1]
 
-# %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #3a98f7f7
-def _check_point(X, point):
-    point = np.asarray(point, dtype=float)
-    if point.shape != (np.shape(X)[1],):
-        raise ValueError(f"point must have the {np.shape(X)[1]} columns of X, got {point.shape}")
-    return point
-
-# %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #de4c34a6
-def _check_epsilons(epsilons):
-    epsilons = np.asarray(epsilons, dtype=float)
-    if epsilons.ndim != 1 or len(epsilons) < 2 or not np.all(np.diff(epsilons, prepend=0) > 0):
-        raise ValueError(
-            f"epsilons must be two or more increasing positive bandwidths, got {epsilons!r}"
-        )
-    return epsilons
-
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #dc45083d
 def _positive_nearest(distances):
     "Compute the least positive distance of each row; raise an error if a row has none."
     positive = np.where(distances > 0, distances, np.inf).min(axis=1)
     if not np.all(np.isfinite(positive)):
-        row = np.flatnonzero(~np.isfinite(positive))[0]
         raise ValueError(
-            f"all {distances.shape[1] - 1} neighbours of point {row} coincide with it: remove "
+            f"all neighbours of point {np.isinf(positive).argmax()} coincide with it: remove "
             f"duplicate rows or pass a larger n_neighbors"
         )
     return positive
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #c607b62e
 def _bandwidth_grid(distances, n_bandwidths, top=10.0):
-    "Bandwidths `(q, L)` that increase to `top` times the last squared distance, and `r` `(q,)`."
+    """Bandwidths `(q, L)` that increase to `top` times the last squared distance, and `r` `(q,)`.
+
+    `distances` `(q, k)` increase; `n_bandwidths` is the length `L` of each grid.
+    """
     low = -(_positive_nearest(distances) ** 2) / (2 * np.log(np.finfo(float).eps))
     high = top * distances[:, -1] ** 2
     parts = np.maximum(np.rint((n_bandwidths - 1) / np.log2(high / low)), 1).astype(int)
     return high[:, None] * 2.0 ** (-np.arange(n_bandwidths)[::-1] / parts[:, None]), parts
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #132ebbcd
-def _first_dimension(distances, epsilons, parts, keep_self=True):
-    "Compute `d_1` `(q, L)` in closed form from distances `(q, k)` on a `_bandwidth_grid`."
-    counted = np.ones(distances.shape, dtype=bool) if keep_self else distances > 0
-    length = np.where(counted, distances**2, np.inf)
-    length -= length.min(axis=1, keepdims=True)
+def _first_dimension(distances, epsilons, parts):
+    """Compute `d_1` `(q, L)` in closed form from `distances` `(q, k)`, the point itself included.
+
+    `epsilons` `(q, L)` and `parts` `(q,)` are the result of `_bandwidth_grid`.
+    """
     square, levels, out = distances**2, epsilons.shape[1], np.empty_like(epsilons)
     for r in np.unique(parts):
         rows = parts == r
         for first in range(min(r, levels)):
             columns = np.arange(levels - 1 - first, -1, -r)
-            weights = np.exp(-length[rows] / (2 * epsilons[rows, columns[0], None]))
+            weights = np.exp(-square[rows] / (2 * epsilons[rows, columns[0], None]))
             for column in columns:
                 mean = np.einsum("qk,qk->q", weights, square[rows]) / weights.sum(axis=1)
                 out[rows, column] = mean / epsilons[rows, column]
@@ -114,17 +104,16 @@ def _first_dimension(distances, epsilons, parts, keep_self=True):
     return out
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #cacabf87
-def _spectra(steps, distances, epsilons, *, keep_self=True, centered=False, least=0):
+def _spectra(steps, distances, epsilons, *, centered=False, least=0):
     """Compute eigenvalues of the weighted second moments, and effective numbers of neighbours.
 
-    For `steps` `(q, k, m)` and bandwidths `(q, L)` the eigenvalues are `(q, L, min(k, m))`,
-    decreasing, and the counts `(sum w)^2 / sum w^2` are `(q, L)`. Where a count is not above
-    `least`, the eigenvalues are not computed but set to zero.
+    For `steps` `(q, k, m)` and bandwidths `epsilons` `(q, L)` the eigenvalues are
+    `(q, L, min(k, m))`, decreasing, and the counts `(sum w)^2 / sum w^2` are `(q, L)`. A neighbour whose
+    entry of `distances` `(q, k)` is infinite does not count. `centered` measures the steps from their
+    weighted mean. Where a count is not above `least`, the eigenvalues are not computed but set to zero.
     """
     k, m = steps.shape[1:]
     square = distances**2
-    if not keep_self:
-        square = np.where(square > 0, square, np.inf)
     square = square - square.min(axis=1, keepdims=True)
     values, counts = np.zeros((*epsilons.shape, min(k, m))), np.empty(epsilons.shape)
     for level in range(epsilons.shape[1]):
@@ -143,7 +132,10 @@ def _spectra(steps, distances, epsilons, *, keep_self=True, centered=False, leas
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #9be39910
 def _second_dimension(values, spacing, first):
-    "Compute `d_2` `(q, L)` from eigenvalues `(q, L, r)` on grids of logarithmic `spacing` `(q,)`."
+    """Compute `d_2` `(q, L)` from eigenvalues `values` `(q, L, r)` and the `first` dimension `(q, L)`.
+
+    `spacing` `(q,)` is the difference of the logarithms of the bandwidths.
+    """
     r = values.shape[2]
     logs = 0.5 * np.log(np.maximum(values, 1e-300))
     exponents = np.gradient(logs, axis=1) / spacing[:, None, None]
@@ -157,7 +149,10 @@ def _second_dimension(values, spacing, first):
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #22fa5e4c
 def _disagreement(values, spacing, first, second):
-    "Compute `M` `(q, L)`; large at the ends, below dimension 1/2 and above the rank of `X X'`."
+    """Compute `M` `(q, L)`; large at the ends, below dimension 1/2 and above the rank of `X X'`.
+
+    `values` and `spacing` are as in `_second_dimension`; `first` and `second` `(q, L)` are `d_1`, `d_2`.
+    """
     rank = (values > 1e-13 * values[:, :, :1]).sum(axis=2)
     bounded = np.maximum(second, 1e-3)
     slopes = [np.abs(np.gradient(np.log(d), axis=1)) for d in (first, bounded)]
@@ -169,7 +164,7 @@ def _disagreement(values, spacing, first, second):
     return measure
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #010e4557
-def dimension_curves(X, point, epsilons, *, keep_self=True):
+def dimension_curves(X, point, epsilons):
     """Compute the two dimensions at a base point and their disagreement for each bandwidth.
 
     Parameters
@@ -177,7 +172,6 @@ def dimension_curves(X, point, epsilons, *, keep_self=True):
     X : (N, m) array, points
     point : (m,) array, base point
     epsilons : (L,) array, increasing bandwidths with evenly spaced logarithms
-    keep_self : bool, default True: points that coincide with the base point count in the sums
 
     Returns
     -------
@@ -193,84 +187,92 @@ def dimension_curves(X, point, epsilons, *, keep_self=True):
     >>> dimension_curves(line, np.zeros(2), 0.01 * 2.0 ** np.arange(3))[0].round(1)
     array([1., 1., 1.])
     """
-    singular, exponents, _ = singular_value_scaling(X, point, epsilons, keep_self=keep_self)
-    first = np.sum(singular**2, axis=1) / epsilons
+    values = singular_value_scaling(X, point, epsilons)[0][None] ** 2
+    first = values.sum(axis=2) / epsilons
     spacing = np.log(np.asarray(epsilons)[[-1]] / epsilons[0]) / (len(epsilons) - 1)
-    values = singular[None] ** 2
-    second = _second_dimension(values, spacing, first[None])
-    return first, second[0], _disagreement(values, spacing, first[None], second)[0]
-
-# %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #8b7a217e
-def _gap_scores(values, counts, epsilons):
-    "`S(d)` `(q, r)` of each point's own neighbourhood, and the index `(q, r)` of the bandwidth."
-    share = np.minimum(values / epsilons[:, :, None], 1)
-    gaps = share - np.concatenate([share[:, :, 1:], np.zeros_like(share[:, :, :1])], axis=2)
-    scores = np.maximum(gaps - np.sqrt(2 / counts)[:, :, None], 0)
-    return scores.max(axis=1), scores.argmax(axis=1)
-
-# %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #64203a84
-def _in_chunks(work, n, columns, n_jobs):
-    "Apply `work` to slices of `range(n)` and join the arrays; a row needs `columns` floats."
-    pieces = chunks(n, 8 * columns, budget=2**25)
-    if n_jobs == 1:
-        found = [work(piece) for piece in pieces]
-    else:
-        with ThreadPoolExecutor(None if n_jobs == -1 else n_jobs) as pool:
-            found = list(pool.map(work, pieces))
-    return tuple(np.concatenate(part) for part in zip(*found))
+    second = _second_dimension(values, spacing, first)
+    return first[0], second[0], _disagreement(values, spacing, first, second)[0]
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #6966f368
-def _by_slope(length, n_bandwidths, keep_self):
-    "Bandwidth and dimension of the largest `d_1`, from distances `(q, k)`."
+def _by_slope(steps, length, n_bandwidths):
+    """Bandwidth and dimension `(q,)` of the largest `d_1`; the point itself counts.
+
+    `length` `(q, k)` are the distances to the neighbours, and `n_bandwidths` are tried. The `steps` are
+    not used.
+    """
+    length = np.c_[np.zeros(len(length)), length]
     grid, parts = _bandwidth_grid(length, n_bandwidths)
-    first = _first_dimension(length, grid, parts, keep_self)
+    first = _first_dimension(length, grid, parts)
     rows, best = np.arange(len(grid)), first.argmax(axis=1)
     return grid[rows, best], first[rows, best]
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #0072f1d8
-def _by_agreement(steps, length, n_bandwidths, keep_self):
-    "Bandwidth and dimension of the smallest `M`, from steps `(q, k, m)`."
+def _by_agreement(steps, length, n_bandwidths):
+    """Bandwidth and dimension `(q,)` of the smallest `M`; copies of the point do not count.
+
+    `steps` `(q, k, m)` lead to the neighbours, `length` `(q, k)` are their lengths, and `n_bandwidths`
+    are tried.
+    """
+    length = np.where(length > 0, length, np.inf)
     grid, parts = _bandwidth_grid(length, n_bandwidths)
-    first = _first_dimension(length, grid, parts, keep_self)
-    values, _ = _spectra(steps, length, grid, keep_self=keep_self)
-    spacing = np.log(2) / parts
+    values, _ = _spectra(steps, length, grid)
+    first, spacing = values.sum(axis=2) / grid, np.log(2) / parts
     second = _second_dimension(values, spacing, first)
-    measure = _disagreement(values, spacing, first, second)
-    rows, best = np.arange(len(grid)), measure.argmin(axis=1)
+    rows, best = np.arange(len(grid)), _disagreement(values, spacing, first, second).argmin(axis=1)
     return grid[rows, best], 0.5 * (first + second)[rows, best]
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #ca06a954
 def _own_gaps(steps, length, n_bandwidths):
-    "`S(d)` and its bandwidth for every `d`, both `(q, r)`, from steps without the point itself."
+    """`S(d)` and its bandwidth for every `d`, both `(q, r)`; copies of the point do not count.
+
+    `steps` `(q, k, m)`, `length` `(q, k)` and `n_bandwidths` are as in `_by_agreement`.
+    """
+    length = np.where(length > 0, length, np.inf)
     grid, _ = _bandwidth_grid(length, n_bandwidths, top=0.25)
     # with two effective neighbours the sampling error is one, the largest possible gap
-    values, counts = _spectra(steps, length, grid, keep_self=False, centered=True, least=2)
-    scores, place = _gap_scores(values, counts, grid)
-    return scores, np.take_along_axis(grid, place, axis=1)
+    values, counts = _spectra(steps, length, grid, centered=True, least=2)
+    share = np.minimum(values / grid[:, :, None], 1)
+    gaps = share - np.concatenate([share[:, :, 1:], np.zeros_like(share[:, :, :1])], axis=2)
+    scores = np.maximum(gaps - np.sqrt(2 / counts)[:, :, None], 0)
+    return scores.max(axis=1), np.take_along_axis(grid, scores.argmax(axis=1), axis=1)
+
+# %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #cf0b5ed7
+RULES = {"max-slope": _by_slope, "agreement": _by_agreement, "gap": _own_gaps}
+
+
+def _by_rule(rule, X, points, n_neighbors, n_bandwidths):
+    """Indices `(q, k)` of the neighbours of `points` `(q, m)`, and the two results of a `rule`.
+
+    The neighbours are the nearest `n_neighbors` rows of `X` `(N, m)` besides the point itself;
+    `n_bandwidths` are tried at each point.
+    """
+    near, length = nearest(X, points, min(n_neighbors + 1, len(X)))
+    new = length[:, :1] > 0  # a point that is no data point is not in its list
+    near, length = (np.where(new, part[:, :-1], part[:, 1:]) for part in (near, length))
+    found = []
+    for piece in chunks(len(points), 8 * near.shape[1] * (3 + 2 * X.shape[1]), budget=2**25):
+        steps = X[near[piece]] - points[piece][:, None]
+        found.append(RULES[rule](steps, length[piece], n_bandwidths))
+    return near, *(np.concatenate(part) for part in zip(*found))
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #ddb19582
-def tune_local_bandwidth(
-    X, *, rule="max-slope", n_neighbors=128, n_bandwidths=50, queries=None, keep_self=None, n_jobs=1
-):
+def tune_local_bandwidth(X, *, rule="max-slope", n_neighbors=128, n_bandwidths=50, queries=None):
     """Estimate a bandwidth and an intrinsic dimension for every point.
 
     Parameters
     ----------
     X : (N, m) array, points
     rule : "max-slope", "agreement" or "gap", default "max-slope"
-        "max-slope" takes the bandwidth with the largest `d_1` (Algorithm 1, step 5). "agreement"
-        takes the smallest `M` (Appendix B); it is slower, and better in many dimensions. "gap"
-        takes the largest gap in the spectrum beyond its sampling error, with the votes of the
-        neighbours; its dimensions are whole numbers, and it is the rule for noisy data.
+        "max-slope" takes the bandwidth at which the sum of the weights grows fastest (Algorithm 1,
+        step 5). "agreement" takes the one at which trace and determinant of the weighted second
+        moments give the same dimension (Appendix B); it is slower, and better in many dimensions.
+        "gap" takes the largest gap in the spectrum beyond its sampling error, with the votes of the
+        neighbours; its dimensions are whole numbers, and it is the rule for noisy data. Only
+        "max-slope" counts the point itself as a neighbour.
     n_neighbors : int, default 128; fewer if there are fewer points
         With noisy data the neighbours should reach several times as far as the noise.
     n_bandwidths : int, default 50; number of bandwidths tried at each point
     queries : (q, m) array, default None: at the points themselves
-    keep_self : bool, default None: True for "max-slope", False for "agreement"
-        Whether a point counts as its own neighbour, at distance zero. True suits even grids, False
-        suits random points. With False "max-slope" fails, because `d_1` grows without bound for
-        small bandwidths. "gap" never counts the point itself.
-    n_jobs : int, default 1; number of threads, -1 uses all processors
 
     Returns
     -------
@@ -292,59 +294,28 @@ def tune_local_bandwidth(
     >>> bool(np.isclose(np.median(tune_local_bandwidth(X)[1]), 2, atol=0.3))
     True
     """
-    check_choice("rule", rule, ("max-slope", "agreement", "gap"))
+    check_choice("rule", rule, tuple(RULES))
     X = check_points(X, min_points=3)
     check_number("n_bandwidths", n_bandwidths, 4, integer=True)
     check_number("n_neighbors", n_neighbors, 2, integer=True)
     centers = X if queries is None else check_points(queries, "queries")
-    keep_self = rule == "max-slope" if keep_self is None else keep_self
-    near, length = _self_first(X, centers, min(n_neighbors + 1, len(X)))
-    if rule == "gap":
-        return _by_gap(X, centers, near, length, n_bandwidths, queries is None, n_jobs)
-
-    def work(piece):
-        if rule == "max-slope":
-            return _by_slope(length[piece], n_bandwidths, keep_self)
-        steps = X[near[piece]] - centers[piece][:, None]
-        steps[length[piece] == 0] = 0
-        return _by_agreement(steps, length[piece], n_bandwidths, keep_self)
-
-    return _in_chunks(work, len(centers), near.shape[1] * (3 + 2 * X.shape[1]), n_jobs)
-
-# %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #7cec1633
-def _self_first(X, centers, k):
-    "Lists of `nearest` that start with the query itself, even if it is no data point."
-    near, length = nearest(X, centers, k)
-    new = length[:, :1] > 0
-    near = np.where(new, np.c_[near[:, :1], near[:, :-1]], near)
-    return near, np.where(new, np.c_[0 * length[:, :1], length[:, :-1]], length)
-
-# %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #87626d52
-def _by_gap(X, centers, near, length, n_bandwidths, at_data, n_jobs):
-    "Bandwidth and dimension by the gap rule, from the lists of `_self_first`."
-
-    def gaps(points, index, distance):
-        work = lambda piece: _own_gaps(
-            X[index[piece, 1:]] - points[piece][:, None], distance[piece, 1:], n_bandwidths
-        )
-        return _in_chunks(work, len(points), index.shape[1] * (3 + 2 * X.shape[1]), n_jobs)
-
-    scores, epsilons = gaps(centers, near, length)
-    members = near[:, 1 : 1 + near.shape[1] // 4]
-    if at_data:
-        witnesses = scores
-    else:
-        seen, flat = np.unique(members, return_inverse=True)
-        members = flat.reshape(members.shape)
-        witnesses = gaps(X[seen], *_self_first(X, X[seen], near.shape[1]))[0]
+    near, *found = _by_rule(rule, X, centers, n_neighbors, n_bandwidths)
+    if rule != "gap":
+        return tuple(found)
+    scores, epsilons = found
+    voters, votes = near[:, : (near.shape[1] + 1) // 4], scores
+    if queries is not None:
+        seen, flat = np.unique(voters, return_inverse=True)
+        voters = flat.reshape(voters.shape)
+        votes = _by_rule("gap", X, X[seen], n_neighbors, n_bandwidths)[1]
     total = scores.copy()
-    for piece in chunks(len(total), 8 * members.shape[1] * total.shape[1], budget=2**25):
-        total[piece] += witnesses[members[piece]].sum(axis=1)
+    for piece in chunks(len(total), 8 * voters.shape[1] * total.shape[1], budget=2**25):
+        total[piece] += votes[voters[piece]].sum(axis=1)
     winner = total.argmax(axis=1)
     return epsilons[np.arange(len(winner)), winner], winner + 1.0
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #c6deb368
-def tangent_spaces(X, *, dimension=None, epsilon=None, queries=None, n_neighbors=128, n_jobs=1):
+def tangent_spaces(X, *, dimension=None, epsilon=None, queries=None, n_neighbors=128):
     """Estimate orthonormal frames of the tangent spaces.
 
     Parameters
@@ -354,7 +325,6 @@ def tangent_spaces(X, *, dimension=None, epsilon=None, queries=None, n_neighbors
     epsilon : float or (q,) array, default None: chosen by the gap rule at each point
     queries : (q, m) array, default None: at the points themselves
     n_neighbors : int, default 128; fewer if there are fewer points
-    n_jobs : int, default 1; number of threads of the gap rule, -1 uses all processors
 
     Returns
     -------
@@ -375,8 +345,7 @@ def tangent_spaces(X, *, dimension=None, epsilon=None, queries=None, n_neighbors
     X = check_points(X, min_points=3)
     centers = X if queries is None else check_points(queries, "queries")
     if epsilon is None or dimension is None:
-        options = dict(rule="gap", n_neighbors=n_neighbors, queries=queries, n_jobs=n_jobs)
-        tuned, found = tune_local_bandwidth(X, **options)
+        tuned, found = tune_local_bandwidth(X, rule="gap", n_neighbors=n_neighbors, queries=queries)
         epsilon = tuned if epsilon is None else epsilon
         dimension = int(np.median(found)) if dimension is None else dimension
     check_number("dimension", dimension, 1, X.shape[1], integer=True)

@@ -10,7 +10,6 @@ from .examples import neighbor_recall as neighbor_recall
 from .examples import recall_by_component as recall_by_component
 from .manifolds import Circle as Circle
 from .manifolds import Ellipse as Ellipse
-from .manifolds import Embedding as Embedding
 from .manifolds import FlatTorus as FlatTorus
 from .manifolds import Manifold as Manifold
 from .manifolds import Sphere as Sphere

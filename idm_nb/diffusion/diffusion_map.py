@@ -8,15 +8,15 @@ __all__ = ['DiffusionMap']
 # %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #fc718a67
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from idm_nb.core.checks import (
     check_choice,
-    check_fit,
     check_new,
     check_number,
     check_seed,
+    check_table,
     is_auto,
     plain_table,
     require_finite,
@@ -26,41 +26,17 @@ from ..core.rows import RowLookup
 from ..core.work import one_thread, takes_lazy
 from .neighbors import NeighborGraph, row_index, warn_if_apart
 from .numerics import KernelSum
-from .operator import FLOOR, Diffusion, EuclideanMetric, diffusion_coordinates
-
-# %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #db7fe004
-def distance_kernel(distances, epsilon, shortest=0.0):
-    """Gaussian kernel `(n, N)`, CSR, of a dense or sparse matrix of distances.
-
-    A sparse matrix holds the near pairs; `shortest` `(n, 1)` is subtracted from the squared
-    distances of each row.
-    """
-    if sp.issparse(distances):
-        entries = sp.csr_matrix(distances, dtype=float)  # stored zeros are distances
-        square = entries.data**2
-        if np.ndim(shortest):
-            square = square - shortest[row_index(entries.indptr), 0]
-        weights = np.exp(-square / (2 * epsilon))
-        return sp.csr_matrix((weights, entries.indices, entries.indptr), shape=entries.shape)
-    weights = np.exp(-(np.asarray(distances, dtype=float) ** 2 - shortest) / (2 * epsilon))
-    return sp.csr_matrix(np.where(weights > 1e-12, weights, 0.0))  # smaller weights are rounding
-
-# %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #5f64d1a2
-def _shortest_and_copies(distances):
-    "Least squared distance `(n, 1)` of each row, and the first column at distance zero, or -1."
-    if not sp.issparse(distances):
-        least, place = distances.min(axis=1), distances.argmin(axis=1)
-        return least[:, None] ** 2, np.where(least == 0, place, -1)
-    entries = sp.csr_matrix(distances, dtype=float)
-    rows, least = row_index(entries.indptr), np.full(entries.shape[0], np.inf)
-    np.minimum.at(least, rows, entries.data)
-    copies, zero = np.full(len(least), -1), np.flatnonzero(entries.data == 0)[::-1]
-    copies[rows[zero]] = entries.indices[zero]
-    return np.where(np.isfinite(least), least, 0.0)[:, None] ** 2, copies
+from idm_nb.diffusion.operator import (
+    FLOOR,
+    Diffusion,
+    EuclideanMetric,
+    diffusion_coordinates,
+    extend,
+)
 
 # %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #719f80b3
 def check_symmetric(matrix, what):
-    "Raise unless a square matrix is symmetric and not negative."
+    "Raise unless a `matrix`, named `what` in the message, is square, symmetric and not negative."
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{what} must be a square matrix, got shape {matrix.shape}")
     entries = matrix.data if sp.issparse(matrix) else matrix
@@ -70,72 +46,88 @@ def check_symmetric(matrix, what):
     if gap > 1e-8 * max(entries.max(initial=0), 1e-300):
         raise ValueError(f"{what} must be symmetric; entries differ by up to {gap:g}")
 
+
+def stored_distances(X):
+    "Distances `(n, N)`, dense or sparse, as a CSR matrix; stored zeros are distances, too."
+    if sp.issparse(X):
+        return sp.csr_matrix(X, dtype=float)
+    (n, N), data = X.shape, np.array(X, dtype=float).ravel()
+    return sp.csr_matrix((data, np.tile(np.arange(N), n), N * np.arange(n + 1)), shape=(n, N))
+
+
+def gaussian_entries(structure, squares, epsilon):
+    "Gaussian kernel of bandwidth `epsilon` of `squares`, the entries of a CSR `structure`."
+    weights = np.exp(-squares / (2 * epsilon))
+    weights[weights <= 1e-12] = 0.0  # smaller weights are rounding
+    entries = (weights, structure.indices, structure.indptr)
+    kernel = sp.csr_matrix(entries, shape=structure.shape, copy=True)
+    kernel.eliminate_zeros()
+    return kernel
+
 # %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #22f3503f
-class GivenKernel(Storage):
-    "The kernel where `X` is a matrix of distances, or a kernel itself; see `DiffusionMap`."
+def given_kernel(kind, X, epsilon):
+    """Kernel `(N, N)` of the training points, if `X` is no table of points.
 
-    def __init__(self, kind, X, epsilon):
-        check_symmetric(X, "a kernel" if kind == "kernel" else "a precomputed distance")
-        self.kind, self.epsilon = kind, epsilon
+    `X` holds distances if `kind` is "precomputed", the kernel itself if it is "kernel". `epsilon`
+    is the bandwidth.
+    """
+    check_symmetric(X, "a kernel" if kind == "kernel" else "a precomputed distance")
+    if kind == "kernel":
+        kernel = sp.csr_matrix(X)
+        alone = np.asarray(kernel.sum(axis=1)).ravel() <= 0
+        if alone.any():
+            raise ValueError(
+                f"row {alone.argmax()} of the kernel X is zero ({alone.sum()} such row(s)): nothing "
+                f"relates that point to any; leave it out, or pass a wider kernel"
+            )
+        return kernel
+    distances = stored_distances(X)
+    kernel = gaussian_entries(distances, distances.data**2, epsilon)
+    return kernel + sp.diags_array(1 - kernel.diagonal()) if sp.issparse(X) else kernel
 
-    def training(self, X):
-        "Kernel `(N, N)` of the training points."
-        if self.kind == "kernel":
-            kernel = sp.csr_matrix(X)
-            alone = np.asarray(kernel.sum(axis=1)).ravel() <= 0
-            if alone.any():
-                raise ValueError(
-                    f"row {alone.argmax()} of the kernel X is zero ({alone.sum()} such row(s)): nothing "
-                    f"relates that point to any; leave it out, or pass a wider kernel"
-                )
-            return kernel
-        kernel = distance_kernel(X, self.epsilon)
-        if sp.issparse(X):
-            kernel = kernel.tolil()
-            kernel.setdiag(1.0)
-        return kernel.tocsr()
 
-    def rows(self, X):
-        "Kernel `(q, N)` of new points, and the training point that each coincides with, or -1."
-        if self.kind == "kernel":
-            return sp.csr_matrix(X), np.full(X.shape[0], -1)
-        shortest, copies = _shortest_and_copies(X)
-        return distance_kernel(X, self.epsilon, shortest), copies
+def given_rows(kind, X, epsilon):
+    """Kernel `(q, N)` of new points, and the training point that each coincides with, or -1.
+
+    `X` `(q, N)` holds distances or the kernel, as `kind` says; `epsilon` is the bandwidth.
+    """
+    if kind == "kernel":
+        return sp.csr_matrix(X), np.full(X.shape[0], -1)
+    distances = stored_distances(X)
+    rows, least = row_index(distances.indptr), np.full(X.shape[0], np.inf)
+    np.minimum.at(least, rows, distances.data)
+    copies, zero = np.full(len(least), -1), np.flatnonzero(distances.data == 0)[::-1]
+    copies[rows[zero]] = distances.indices[zero]  # the first of several
+    return gaussian_entries(distances, distances.data**2 - least[rows] ** 2, epsilon), copies
 
 # %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #01fcf9ab
-NEAR_INTEGER = 0.25  # a dimension this near to an integer is rounded
-
-
-def choose_bandwidth(X, kind, epsilon, keep_self):
-    """Bandwidth, diagonal and dimension for `DiffusionMap`.
+def choose_bandwidth(model, X):
+    """Bandwidth, diagonal and dimension for a `DiffusionMap` of `X`.
 
     Returns
     -------
     test : KernelSum or None; epsilon : float; keep_self : bool; dimension : float
     """
-    given = None
-    if isinstance(epsilon, str):
-        check_choice("epsilon", epsilon, ("auto", "max-slope"))
-    else:
-        given = float(check_number("epsilon", epsilon, 0, open_low=True))
-    if kind == "kernel":
-        if given is None:
+    given, keep, test = not is_auto(model.epsilon), model.keep_self, None
+    if model.metric == "kernel":
+        if not given:
             raise ValueError("metric='kernel' needs the bandwidth of the kernel: pass epsilon=")
-        keep = is_auto(keep_self) or bool(keep_self)
+        epsilon, keep = float(model.epsilon), is_auto(keep) or bool(keep)
         entries = X.data if sp.issparse(X) else X
         entries = entries[entries > 0]
-        total = np.sum(entries) - (0 if keep else X.diagonal().sum())
-        return None, given, keep, float(-2 * np.sum(entries * np.log(entries)) / max(total, 1e-300))
-    test = KernelSum(X, precomputed=kind == "precomputed")
-    chosen = test.epsilon_max_slope if epsilon == "max-slope" else test.epsilon
-    chosen = chosen if given is None else given
-    keep = test.keep_self if is_auto(keep_self) else bool(keep_self)
-    return test, chosen, keep, test.slope_at(chosen, keep)
+        total = max(np.sum(entries) - (0 if keep else X.diagonal().sum()), 1e-300)
+        dimension = float(-2 * np.sum(entries * np.log(entries)) / total)
+    else:
+        test = KernelSum(X, precomputed=model.metric == "precomputed")
+        epsilon = float(model.epsilon) if given else test.epsilon
+        keep = test.keep_self if is_auto(keep) else bool(keep)
+        dimension = test.slope_at(epsilon, keep)
+    return test, epsilon, keep, dimension if is_auto(model.dimension) else float(model.dimension)
 
 # %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #19260f53
 def whole_dimension(dimension):
-    "The dimension, rounded if it is near a positive integer."
-    near = round(dimension) >= 1 and abs(dimension - round(dimension)) < NEAR_INTEGER
+    "The dimension, rounded if it is within 1/4 of a positive integer."
+    near = round(dimension) >= 1 and abs(dimension - round(dimension)) < 0.25
     return float(round(dimension) if near else dimension)
 
 # %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #3b50c31b
@@ -143,69 +135,54 @@ TAIL = 1e-4  # kernel weights below it are left out
 
 
 def reach_of_kernel(test, epsilon, n_points):
-    "Number of neighbours for which the kernel is above `TAIL`, at least 32, limited by memory."
+    """Number of neighbours for which the kernel of bandwidth `epsilon` is above `TAIL`.
+
+    It is estimated by the KernelSum `test` of the `n_points` points, at least 32, and limited so
+    that the kernel fits into memory.
+    """
     seen = 1.3 * test.count_within(np.sqrt(-2 * np.log(TAIL) * epsilon))
     return int(min(max(32, seen), max(256, 2e7 // n_points), n_points - 1))
 
 # %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #78c7512c
-def check_map_input(model, X, reset=True):
-    "Check the parameters and `X`, for `fit` (`reset`) or for new points; returns `X`."
+def checked_matrix(record, X, reset):
+    """Distances or a kernel `X`, dense or sparse, checked for `fit` (`reset`) or as new rows.
+
+    The estimator `record` keeps the columns of `X`, or holds those that `X` must have.
+    """
+    options = dict(dtype=np.float64, accept_sparse="csr", reset=reset, copy=reset)
+    options.update(ensure_all_finite=sp.issparse(X), ensure_min_samples=2 if reset else 1)
+    X = validate_data(record, plain_table(X), **options)
+    require_finite(X.data[:, None] if sp.issparse(X) else X)
+    return X
+
+
+def check_map_input(model, X):
+    "Check the parameters of a `DiffusionMap`, and `X`; returns `X` and its columns, as a dict."
     check_choice("metric", model.metric, ("euclidean", "precomputed", "kernel"))
     check_number("alpha", model.alpha, 0, 1)
     check_number("time", model.time, 0)
     check_number("n_components", model.n_components, 1, integer=True)
     check_choice("keep_self", model.keep_self, ("auto", True, False))
-    if not is_auto(model.dimension):
-        check_number("dimension", model.dimension, 0, open_low=True)
+    for name in ("epsilon", "dimension"):
+        if isinstance(getattr(model, name), str):
+            check_choice(name, getattr(model, name), ("auto",))
+        else:
+            check_number(name, getattr(model, name), 0, open_low=True)
     if model.metric == "euclidean":
-        return check_fit(model, X) if reset else check_new(model, X)
+        return check_table(model, X)
     check_seed(model.random_state)
-    options = dict(dtype=np.float64, accept_sparse="csr", reset=reset, copy=reset)
-    options.update(ensure_all_finite=sp.issparse(X), ensure_min_samples=2 if reset else 1)
-    X = validate_data(model, plain_table(X), **options)
-    require_finite(X.data[:, None] if sp.issparse(X) else X)
-    return X
-
-# %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #91fa9134
-def fit_kernel(model, X, options):
-    "The `Diffusion` of a `DiffusionMap`, and the number of pieces of its graph."
-    n = model._n_features_out + 1
-    if model.metric != "euclidean":
-        model.given_ = GivenKernel(model.metric, X, model.epsilon_)
-        kernel = model.given_.training(X)
-        return Diffusion(None, None, model.epsilon_, n, kernel=kernel, **options), warn_if_apart(
-            kernel
-        )
-    k = model.n_neighbors
-    if is_auto(k):
-        k = reach_of_kernel(model.kernel_sum_, model.epsilon_, len(X))
-    model.graph_, model.rows_ = NeighborGraph(X, k), RowLookup(X)
-    metric, count = EuclideanMetric(model.graph_.points), warn_if_apart(model.graph_)
-    return Diffusion(metric, model.graph_, model.epsilon_, n, **options), count
-
-# %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #afc6ffa5
-def extend_map(model, X):
-    "Eigenfunctions of a `DiffusionMap` at checked new rows."
-    if model.metric == "euclidean":
-        found = model.diffusion_.extend(EuclideanMetric(X), model.graph_.query(X))
-        return model.rows_.recall(X, found, model.eigenfunctions_)
-    rows, copies = model.given_.rows(X)
-    found = model.diffusion_.extend(None, None, rows=rows)
-    found[copies >= 0] = model.eigenfunctions_[copies[copies >= 0]]
-    return found
+    record = clone(model)
+    X = checked_matrix(record, X, reset=True)
+    return X, {name: found for name, found in vars(record).items() if name.endswith("_in_")}
 
 # %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #ee13ab79
 class SpectralMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, BaseEstimator):
     """Base of maps whose coordinates are the eigenfunctions of one `Diffusion`, `diffusion_`.
 
     A subclass has a parameter `time`. Its `fit` sets `diffusion_` and `dimension_used_` (for
-    rescaled coordinates), and its `extend` passes the metric at new rows to `Diffusion.extend`.
+    rescaled coordinates), and its `extend` returns the eigenfunctions at new rows.
 
-    Attributes
-    ----------
-    markov_eigenvalues_, laplacian_eigenvalues_ : (n + 1,) arrays, first 1 and 0
-    eigenfunctions_ : (N, n + 1) array, constant first, of unit norm in `L^2(dV)` if `alpha=1`
-    density_ : (N,) array, sampling density with respect to the volume of the metric
+    `eigenfunctions_`, both kinds of eigenvalues and `density_` are described at `DiffusionMap`.
     """
 
     markov_eigenvalues_ = property(lambda self: self.diffusion_.spectrum.markov_eigenvalues)
@@ -229,7 +206,9 @@ class SpectralMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, Ba
         Parameters
         ----------
         time : float, diffusion time, a squared length
-        rescaled : True, False or "dimension-free", see `diffusion_coordinates`
+        rescaled : True, False or "dimension-free", default True
+            True multiplies so that short distances are those of the manifold, "dimension-free"
+            gives each row the norm `2 sqrt(time)`, False returns the damped eigenfunctions.
         X : new points as in `extend`, default None: the training points
 
         Returns
@@ -242,7 +221,10 @@ class SpectralMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, Ba
         return diffusion_coordinates(functions, self.laplacian_eigenvalues_, time, **options)
 
     def diffusion_distances(self, rows, time, rescaled=True):
-        "Diffusion distances `(len(rows), N)` from training points `rows` to all training points."
+        """Diffusion distances `(len(rows), N)` from training points `rows` to all training points.
+
+        `time` is the diffusion time, a squared length; `rescaled` is that of `coordinates`.
+        """
         points = self.coordinates(time, rescaled)
         return np.linalg.norm(points[np.atleast_1d(rows)][:, None] - points, axis=2)
 
@@ -255,9 +237,9 @@ class DiffusionMap(SpectralMap):
     n_components : int, default 10, coordinates, the constant function not counted; at most N - 1
     alpha : float, default 1.0
         Right normalisation: 1 removes the sampling density, 0 is the Laplacian eigenmap.
-    epsilon : float, "auto" or "max-slope", default "auto"
+    epsilon : float or "auto", default "auto"
         Bandwidth, the variance of the kernel in each direction (a squared length). With "auto" the
-        effective number of neighbours is 16 or less; "max-slope" is the rule of Cameron (59).
+        effective number of neighbours is 16 or less.
     n_neighbors : int or "auto", default "auto", neighbours on which the kernel is evaluated
     metric : "euclidean", "precomputed" or "kernel", default "euclidean", what `X` is
     keep_self : bool or "auto", default "auto"
@@ -274,7 +256,7 @@ class DiffusionMap(SpectralMap):
     eigenfunctions_ : (N, n_components + 1) array
         The constant function comes first; for `alpha=1` the norm in `L^2(dV)` is one.
     density_ : (N,) array, sampling density with respect to the volume of the manifold
-    kernel_sum_ : KernelSum, the bandwidth test; `kernel_sum_.plot()` draws it
+    kernel_sum_ : KernelSum, the bandwidth test
     diffusion_ : Diffusion, kernel, operator and spectrum
 
     Examples
@@ -305,26 +287,42 @@ class DiffusionMap(SpectralMap):
     @one_thread()
     def fit(self, X, y=None):
         "Compute the diffusion map of `X`: points `(N, m)`, distances or a kernel `(N, N)`."
-        X = check_map_input(self, X)
-        chosen = choose_bandwidth(X, self.metric, self.epsilon, self.keep_self)
-        self.kernel_sum_, self.epsilon_, self.keep_self_, found = chosen
-        given = not is_auto(self.dimension)
-        self.dimension_ = float(self.dimension) if given else found
-        self.dimension_used_ = self.dimension_ if given else whole_dimension(found)
-        self._n_features_out = min(self.n_components, X.shape[0] - 1)
-        options = dict(
-            dimension=self.dimension_used_,
-            alpha=self.alpha,
-            keep_self=self.keep_self_,
-            random_state=self.random_state,
-        )
-        self.diffusion_, self.n_connected_components_ = fit_kernel(self, X, options)
+        X, columns = check_map_input(self, X)
+        test, epsilon, keep_self, dimension = choose_bandwidth(self, X)
+        used = whole_dimension(dimension) if is_auto(self.dimension) else dimension
+        graph = rows = metric = kernel = None
+        if self.metric == "euclidean":
+            automatic = is_auto(self.n_neighbors)
+            k = reach_of_kernel(test, epsilon, len(X)) if automatic else self.n_neighbors
+            graph, rows = NeighborGraph(X, k), RowLookup(X)
+            metric = EuclideanMetric(graph.points)
+        else:
+            kernel = given_kernel(self.metric, X, epsilon)
+        count = warn_if_apart(graph if kernel is None else kernel)
+        n = min(self.n_components, X.shape[0] - 1)
+        options = dict(dimension=used, alpha=self.alpha, random_state=self.random_state)
+        options.update(kernel=kernel, keep_self=keep_self)
+        diffusion = Diffusion(metric, graph, epsilon, n + 1, **options)
+        vars(self).pop("feature_names_in_", None)
+        vars(self).update(columns, _n_features_out=n, n_connected_components_=count)
+        self.kernel_sum_, self.epsilon_, self.keep_self_ = test, epsilon, keep_self
+        self.dimension_, self.dimension_used_ = dimension, used
+        self.graph_, self.rows_, self.diffusion_ = graph, rows, diffusion
         return self
 
     def extend(self, X):
         "Eigenfunctions `(n, n_components + 1)` at new points (rows as in `fit`), constant first."
         check_is_fitted(self)
-        return extend_map(self, check_map_input(self, X, reset=False))
+        if self.metric == "euclidean":
+            X = check_new(self, X)
+            found = self.diffusion_.extend(EuclideanMetric(X), self.graph_.query(X))
+            return self.rows_.recall(X, found, self.eigenfunctions_)
+        X = checked_matrix(self, X, reset=False)
+        rows, copies = given_rows(self.metric, X, self.epsilon_)
+        functions, operator = self.eigenfunctions_, self.diffusion_.operator
+        found = extend(operator, rows, functions, self.markov_eigenvalues_)
+        found[copies >= 0] = functions[copies[copies >= 0]]
+        return found
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -333,20 +331,14 @@ class DiffusionMap(SpectralMap):
 
 # %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #acad9776
 def choose_time(model, n_coordinates, accuracy=0.2):
-    "Least time after which coordinate `n_coordinates` is below `accuracy` times the first."
+    """Least time after which a coordinate of a fitted map is below `accuracy` times the first.
+
+    `model` is the map, `n_coordinates` the number of that coordinate, from 2 on.
+    """
     check_is_fitted(model)
-    n = check_number(
-        "n_coordinates", n_coordinates, 2, len(model.markov_eigenvalues_) - 1, integer=True
-    )
+    most = len(model.markov_eigenvalues_) - 1
+    n = check_number("n_coordinates", n_coordinates, 2, most, integer=True)
     check_number("accuracy", accuracy, 0, 1, open_low=True)
     ratio = model.markov_eigenvalues_[1] / max(model.markov_eigenvalues_[n], FLOOR)
     steps = np.ceil(np.log(1 / accuracy) / np.log(max(ratio, 1 + 1e-12)))
     return float(steps * model.epsilon_ / 2)
-
-
-def count_coordinates(model, time, accuracy=0.2):
-    "Number of coordinates that at `time` are above `accuracy` times the first."
-    check_is_fitted(model)
-    check_number("accuracy", accuracy, 0, 1, open_low=True)
-    weights = np.exp(model.laplacian_eigenvalues_[1:] * time)
-    return int(np.sum(weights > accuracy * weights[0]))

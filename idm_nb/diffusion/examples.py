@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .manifolds import Manifold, Sample, Sphere, Torus
+from .neighbors import nearest
 
 # %% ../../nbs/01_diffusion_maps/03_examples_and_measures.ipynb #af286187
 class Annulus(Manifold):
@@ -29,18 +30,11 @@ class Annulus(Manifold):
     periodic = (False, True)
 
     def __init__(self, inner=1.0, outer=3.0):
-        self.inner, self.outer = inner, outer
         self.box = np.array([[inner, outer], [0, 2 * np.pi]])
 
     def embed(self, coordinates):
         r, angle = coordinates[..., 0], coordinates[..., 1]
         return np.stack([r * np.cos(angle), r * np.sin(angle)], -1)
-
-    def jacobian(self, coordinates):
-        r, angle = coordinates[..., 0], coordinates[..., 1]
-        outward = np.stack([np.cos(angle), np.sin(angle)], -1)
-        around = np.stack([-r * np.sin(angle), r * np.cos(angle)], -1)
-        return np.stack([outward, around], -1)
 
 # %% ../../nbs/01_diffusion_maps/03_examples_and_measures.ipynb #edc8b70b
 class SwissRoll(Manifold):
@@ -66,11 +60,6 @@ class SwissRoll(Manifold):
         s, h = coordinates[..., 0], coordinates[..., 1]
         return np.stack([s * np.cos(s), h, s * np.sin(s)], -1)
 
-    def jacobian(self, coordinates):
-        s, zero = coordinates[..., 0], np.zeros_like(coordinates[..., 0])
-        along = np.stack([np.cos(s) - s * np.sin(s), zero, np.sin(s) + s * np.cos(s)], -1)
-        return np.stack([along, np.stack([zero, zero + 1, zero], -1)], -1)
-
 # %% ../../nbs/01_diffusion_maps/03_examples_and_measures.ipynb #2e40958c
 class Product(Manifold):
     """Product of manifolds: coordinates and points are those of the factors side by side.
@@ -91,32 +80,18 @@ class Product(Manifold):
         self.box = np.vstack([f.box for f in factors])
         self.periodic = sum((tuple(f.periodic) for f in factors), ())
 
-    def _split(self, coordinates):
-        return np.split(coordinates, np.cumsum([f.dimension for f in self.factors])[:-1], axis=-1)
-
     def embed(self, coordinates):
-        return np.concatenate(
-            [f.embed(u) for f, u in zip(self.factors, self._split(coordinates))], -1
-        )
-
-    def jacobian(self, coordinates):
-        parts = [f.jacobian(u) for f, u in zip(self.factors, self._split(coordinates))]
-        out = np.zeros((*coordinates.shape[:-1], sum(p.shape[-2] for p in parts), self.dimension))
-        row = column = 0
-        for p in parts:
-            out[..., row : row + p.shape[-2], column : column + p.shape[-1]] = p
-            row, column = row + p.shape[-2], column + p.shape[-1]
-        return out
+        ends = np.cumsum([f.dimension for f in self.factors])[:-1]
+        parts = zip(self.factors, np.split(coordinates, ends, axis=-1))
+        return np.concatenate([f.embed(u) for f, u in parts], -1)
 
     def sample(self, n, *, density=None, random_state=None):
-        "Draw `n` points; without a `density` each factor is drawn on its own."
+        "Draw `n` points by `random_state`, without a `density` from each factor on its own."
         if density is not None:
             return super().sample(n, density=density, random_state=random_state)
         rng = check_random_state(random_state)
-        parts = [f.sample(n, random_state=rng) for f in self.factors]
-        return Sample(
-            np.hstack([p.points for p in parts]), np.hstack([p.coordinates for p in parts])
-        )
+        parts = [f.sample(n, random_state=rng).coordinates for f in self.factors]
+        return Sample(self.embed(np.hstack(parts)), np.hstack(parts))
 
 # %% ../../nbs/01_diffusion_maps/03_examples_and_measures.ipynb #049750d7
 def angle_feature(angle):
@@ -179,11 +154,6 @@ def feature_example(name, n, *, random_state=None):
     manifold, feature = FEATURE_EXAMPLES[name]
     sample = manifold().sample(n, random_state=random_state)
     return sample.points, feature(sample.points, sample.coordinates), sample.coordinates
-
-# %% ../../nbs/01_diffusion_maps/03_examples_and_measures.ipynb #4eecfed9
-import numpy as np
-
-from .neighbors import nearest
 
 # %% ../../nbs/01_diffusion_maps/03_examples_and_measures.ipynb #428ef55f
 def neighbor_recall(embedding, features, new_embedding, new_features, k=100):

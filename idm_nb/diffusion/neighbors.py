@@ -7,6 +7,8 @@ __all__ = ['NeighborGraph']
 
 # %% ../../nbs/01_diffusion_maps/02_neighbors.ipynb #826dfd4e
 import warnings
+from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,17 +28,9 @@ def row_index(indptr):
 
 
 def squared_lengths(sources, targets, rows, columns):
-    """Squared distances `|sources[rows] - targets[columns]|^2` of pairs, from differences.
+    """Squared distances `(e,)` of the pairs `|sources[rows] - targets[columns]|^2`, from differences.
 
-    Parameters
-    ----------
-    sources : (n, m) array
-    targets : (N, m) array
-    rows, columns : (e,) int arrays
-
-    Returns
-    -------
-    (e,) array
+    `sources` `(n, m)` and `targets` `(N, m)` are points, `rows` and `columns` `(e,)` int arrays.
     """
     out = np.empty(len(rows))
     for piece in chunks(len(rows), 16 * sources.shape[1], budget=2**22):
@@ -49,27 +43,10 @@ def squared_lengths(sources, targets, rows, columns):
 TIE = 1 + 1e-6  # distances closer than this factor count as equal
 
 
-def search_method(method, n_points, n_columns):
-    "Name of the search: `method` itself, or the choice for these points if it is 'auto'."
-    check_choice("method", method, ("auto", "kd_tree", "brute", "pynndescent"))
-    if method != "auto":
-        return method
-    if n_columns <= 8:
-        return "kd_tree"
-    return "brute" if n_points <= 50000 else "pynndescent"
-
-
 def _sorted(index, distance):
     "Lists `(n, k)` sorted by distance and then by index."
     order = np.lexsort((index, distance), axis=1)
     return np.take_along_axis(index, order, 1), np.take_along_axis(distance, order, 1)
-
-
-def _sorted_exact(points, queries, index):
-    "Candidate lists `(n, k)` with exact distances, sorted."
-    rows = np.repeat(np.arange(len(queries)), index.shape[1])
-    square = squared_lengths(queries, points, rows, index.ravel())
-    return _sorted(index, np.sqrt(square).reshape(index.shape))
 
 # %% ../../nbs/01_diffusion_maps/02_neighbors.ipynb #f8df8f0b
 class Search(Storage):
@@ -78,13 +55,17 @@ class Search(Storage):
     Parameters
     ----------
     points : (N, m) array
-    method : "auto", "kd_tree", "brute" or "pynndescent", see `search_method`
+    method : "auto", "kd_tree", "brute" or "pynndescent"
+        "auto" takes a k-d tree up to 8 columns, brute force up to 50000 points, else pynndescent.
     width : int, default 30, length of the lists that pynndescent prepares
     """
 
     def __init__(self, points, method="auto", width=30):
-        self.points, self.width = points, width
-        self.method = search_method(method, *points.shape)
+        check_choice("method", method, ("auto", "kd_tree", "brute", "pynndescent"))
+        if method == "auto":
+            method = "brute" if len(points) <= 50000 else "pynndescent"
+            method = "kd_tree" if points.shape[1] <= 8 else method
+        self.points, self.method, self.width = points, method, width
 
     def nearest(self, queries, k):
         """The `k` nearest points to each query `(q, m)`, by increasing distance, then by index.
@@ -94,25 +75,23 @@ class Search(Storage):
         index : (q, k) int array, distance : (q, k) array; exact except with pynndescent
         """
         if self.method == "kd_tree":
-            distance, index = (
-                part.reshape(len(queries), k) for part in self.tree().query(queries, k)
-            )
+            distance, index = self.tree.query(queries, np.arange(1, k + 1))
             tied = (distance[:, 1:] == distance[:, :-1]).any(axis=1)
             index[tied], distance[tied] = _sorted(index[tied], distance[tied])
             return index, distance
         if self.method == "brute":
-            if not hasattr(self, "_cache_brute"):
-                self._cache_brute = NearestNeighbors(algorithm="brute").fit(self.points)
-            index = self._cache_brute.kneighbors(queries, k, return_distance=False)
+            found = NearestNeighbors(algorithm="brute").fit(self.points)
+            index = found.kneighbors(queries, k, return_distance=False)
         else:
             index = self.approximate(queries, k)
-        return _sorted_exact(self.points, queries, index)
+        rows = np.repeat(np.arange(len(queries)), k)
+        square = squared_lengths(queries, self.points, rows, index.ravel())
+        return _sorted(index, np.sqrt(square).reshape(index.shape))
 
+    @cached_property
     def tree(self):
         "The k-d tree of the points."
-        if not hasattr(self, "_cache_tree"):
-            self._cache_tree = cKDTree(self.points, leafsize=32)
-        return self._cache_tree
+        return cKDTree(self.points, leafsize=32)
 
     def approximate(self, queries, k):
         "Indices `(q, k)` found by pynndescent."
@@ -130,7 +109,7 @@ class Search(Storage):
 
 # %% ../../nbs/01_diffusion_maps/02_neighbors.ipynb #b1b95b39
 def nearest(points, queries, k):
-    "Index and distance `(q, k)` of the `k` nearest of `points` to each query, exactly."
+    "Index and distance `(q, k)` of the `k` nearest of `points` to each of the `queries`, exactly."
     method = "kd_tree" if points.shape[1] <= 8 else "brute"
     return Search(points, method).nearest(queries, k)
 
@@ -143,33 +122,34 @@ def nearest_others(points, k):
     return index[~own].reshape(n, k), distance[~own].reshape(n, k)
 
 # %% ../../nbs/01_diffusion_maps/02_neighbors.ipynb #a994ee47
-def edges_among(search, index, distance, radii, longest):
-    "Pairs `(i, j)` with `|x_i - x_j| <= r_i`, from lists that are extended where ties go on."
-    n, k = index.shape
-    every, rim = np.arange(n), radii * TIE
-    inside = distance <= rim[:, None]
-    pairs = [(every, every), (np.repeat(every, inside.sum(axis=1)), index[inside])]
-    going_on = np.flatnonzero(inside[:, -1]) if k < n else np.empty(0, int)
-    while len(going_on) and k < min(n, longest):
-        k = min(n, 2 * k)
-        index, distance = search.nearest(search.points[going_on], k)
-        inside = distance <= rim[going_on, None]
-        pairs.append((np.repeat(going_on, inside.sum(axis=1)), index[inside]))
-        going_on = going_on[inside[:, -1]]
-    return np.concatenate(pairs, axis=1)
+def edges_among(search, index, distance, k):
+    """Pairs `(i, j)` of points of a `search` with `|x_i - x_j| <= r_i`.
+
+    `index` and `distance` `(N, l)` list the nearest points of each point; its radius `r_i` is the
+    distance in column `k`. A list that ends inside the ties is extended, to `4 k + 9` or more.
+    """
+    rows, rim = np.arange(len(index)), distance[:, k] * TIE
+    pairs = [(rows, rows)]
+    while True:
+        inside = distance <= rim[rows, None]
+        pairs.append((np.repeat(rows, inside.sum(axis=1)), index[inside]))
+        rows, length = rows[inside[:, -1]], index.shape[1]
+        if not len(rows) or length >= min(len(rim), 4 * k + 9):
+            return np.concatenate(pairs, axis=1)
+        index, distance = search.nearest(search.points[rows], min(len(rim), 2 * length))
 
 # %% ../../nbs/01_diffusion_maps/02_neighbors.ipynb #fe646a1b
 def edges_to(search, queries, rim, reach, width):
-    "Pairs `(query, j)` with a distance of at most `max(rim, reach[j])`."
+    """Pairs `(query, j)` with a distance of at most `max(rim[query], reach[j])`.
+
+    The points `j` are those of the `search`, `queries` `(q, m)` new ones, `rim` `(q,)` and `reach`
+    `(N,)` lengths. The approximate search finds at most `width` pairs for each query.
+    """
     points = search.points
     if search.method == "kd_tree":
-        forward = search.tree().query_ball_point(queries, rim)
-        backward = cKDTree(queries).query_ball_point(points, reach)
-        a, b = (
-            (np.repeat(np.arange(len(ball)), [len(found) for found in ball]), _joined(ball))
-            for ball in (forward, backward)
-        )
-        return np.r_[a[0], b[1]], np.r_[a[1], b[0]]
+        forward = _listed(search.tree.query_ball_point(queries, rim))
+        backward = _listed(cKDTree(queries).query_ball_point(points, reach))
+        return np.hstack([forward, backward[::-1]])
     if search.method == "brute":
         rows, columns = _candidates(points, queries, rim, reach)
     else:
@@ -180,8 +160,14 @@ def edges_to(search, queries, rim, reach, width):
     return rows[keep], columns[keep]
 
 # %% ../../nbs/01_diffusion_maps/02_neighbors.ipynb #28f59614
+def _listed(balls):
+    "Pairs `(2, e)` of the number of a list and an entry of it."
+    rows = np.repeat(np.arange(len(balls)), [len(ball) for ball in balls])
+    return np.stack([rows, np.fromiter(chain.from_iterable(balls), int, len(rows))])
+
+
 def _candidates(points, queries, rim, reach):
-    "Pairs that may satisfy the rule of `edges_to`: its limit is widened by the rounding error."
+    "`edges_to` of `points`, `queries`, `rim` and `reach`, with a limit wider by the rounding error."
     centre = points.mean(axis=0)
     there, here = points - centre, queries - centre
     size = max(np.sum(part**2, axis=1).max() for part in (here, there))
@@ -193,13 +179,9 @@ def _candidates(points, queries, rim, reach):
         pairs.append((rows + piece.start, columns))
     return np.concatenate(pairs, axis=1)
 
-# %% ../../nbs/01_diffusion_maps/02_neighbors.ipynb #f98f7997
-def _joined(lists):
-    return np.concatenate([np.array(found, dtype=int) for found in lists])
-
 # %% ../../nbs/01_diffusion_maps/02_neighbors.ipynb #4647a0ac
 def csr_structure(rows, columns, shape):
-    "Sorted CSR structure `(indptr, indices)` of the listed pairs, each pair once."
+    "Sorted `(indptr, indices)` of a CSR matrix of this `shape` with entries at `rows`, `columns`."
     pairs = np.sort(rows * shape[1] + columns)
     new = np.ones(len(pairs), dtype=bool)
     np.not_equal(pairs[1:], pairs[:-1], out=new[1:])
@@ -238,9 +220,9 @@ class NeighborGraph(Neighborhood):
     ----------
     points : (N, m) array
     n_neighbors : int, default 64
-    method : "auto", "kd_tree", "brute" or "pynndescent"
-        The search; "auto" takes a k-d tree up to 8 columns, brute force up to 50000 points, and the
-        approximate search of pynndescent beyond.
+    method : "auto", "kd_tree", "brute" or "pynndescent", the search
+        "auto" takes a k-d tree up to 8 columns, brute force up to 50000 points, and the approximate
+        search of pynndescent beyond.
 
     Raises
     ------
@@ -269,12 +251,10 @@ class NeighborGraph(Neighborhood):
     def _build(self):
         "Compute lists and edges from the points."
         n, k = len(self), self.n_neighbors
-        more = (
-            3 if self.search.method == "kd_tree" else 9
-        )  # a product of matrices exchanges entries
+        more = 3 if self.search.method == "kd_tree" else 9  # products of matrices swap entries
         index, distance = self.search.nearest(self.points, min(k + more, n))
         self.neighbors, self.distances = index[:, : k + 1].copy(), distance[:, : k + 1].copy()
-        i, j = edges_among(self.search, index, distance, self.radii, 4 * k + 9)
+        i, j = edges_among(self.search, index, distance, k)
         indptr, indices = csr_structure(i, j, (n, n))
         near = sp.csr_matrix((np.ones(len(indices), dtype=bool), indices, indptr), (n, n))
         edges = near + near.T
@@ -300,9 +280,8 @@ class NeighborGraph(Neighborhood):
         queries = np.ascontiguousarray(queries, dtype=np.float64)
         n, k, N = len(queries), self.n_neighbors + 1, len(self)
         # rounding may exchange the last entries, so the list is longer
-        index, distance = (
-            part[:, :k].copy() for part in self.search.nearest(queries, min(k + 8, N))
-        )
+        found = self.search.nearest(queries, min(k + 8, N))
+        index, distance = (part[:, :k].copy() for part in found)
         rim = distance[:, -1] * TIE
         rows, columns = edges_to(self.search, queries, rim, self.radii * TIE, 2 * k - 1)
         rows = np.r_[rows, np.repeat(np.arange(n), k)]
@@ -327,14 +306,12 @@ def warn_if_apart(graph, remedy=None):
     if count > 1:
         sizes = np.sort(np.bincount(label))[::-1]
         shown = ", ".join(map(str, sizes[:5])) + (", ..." if count > 5 else "")
-        more = remedy or (
-            f"n_neighbors={2 * graph.n_neighbors} or more"
-            if hasattr(graph, "n_neighbors")
-            else "a kernel that joins them"
-        )
+        if remedy is None:
+            k = getattr(graph, "n_neighbors", None)
+            remedy = f"n_neighbors={2 * k} or more" if k else "a kernel that joins them"
         warnings.warn(
             f"the neighbour graph falls into {count} pieces (sizes {shown}): nothing relates one "
-            f"piece to another. Pass {more}, or fit the pieces one by one",
+            f"piece to another. Pass {remedy}, or fit the pieces one by one",
             UserWarning,
             stacklevel=3,
         )

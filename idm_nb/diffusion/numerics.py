@@ -18,13 +18,9 @@ from ..core.work import chunks
 def pair_histogram(blocks):
     """Squared distances counted in logarithmic bins.
 
-    Parameters
-    ----------
-    blocks : iterable of arrays of squared distances
-
     Returns
     -------
-    squares : (B,) array, middles of the bins that are not empty
+    squares : (B,) array, middles of the bins that hold entries of `blocks`, arrays of squares
     counts : (B,) array
     n_zero : int, number of pairs at distance zero
     """
@@ -50,11 +46,12 @@ def pair_blocks(points, rows):
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #a8152981
 # effective numbers of neighbours; the first at which the slope has not yet risen is taken
 COUNTS = (16, 12, 9, 7, 5, 4)
+SAMPLED = 1000  # points whose distances to all others are used
 
 
-def _sampled_pairs(points, precomputed, n_rows, random_state):
-    "Histogram of squared distances from sampled rows to all points, and the number of rows."
-    rows = check_random_state(random_state).permutation(points.shape[0])[:n_rows]
+def _sampled_pairs(points, precomputed):
+    "`pair_histogram` of the distances from sampled points to all, and the number of these points."
+    rows = check_random_state(0).permutation(points.shape[0])[:SAMPLED]
     if not precomputed:
         return *pair_histogram(pair_blocks(check_points(points), rows)), len(rows)
     near = points.tocsr()[rows].data if sp.issparse(points) else points[rows]
@@ -70,8 +67,6 @@ class KernelSum(Storage):
     ----------
     points : (N, m) array; if `precomputed`, distances (N, N), or (n, N) from some points to all
     precomputed : bool, default False
-    n_rows : int, default 1000: number of points whose distances to all others are used
-    random_state : int or None
 
     Attributes
     ----------
@@ -80,7 +75,6 @@ class KernelSum(Storage):
     slopes, slopes_without_self : (L,) arrays, twice the slope with and without the diagonal
     keep_self : bool, whether the points look like a grid
     epsilon : float, bandwidth at `D = 16`, or at a smaller `D` if the slope has risen there
-    epsilon_max_slope : float, bandwidth of the largest slope, Cameron (59)
     dimension : float, twice the slope at `epsilon`
 
     Examples
@@ -90,9 +84,8 @@ class KernelSum(Storage):
     (True, False)
     """
 
-    def __init__(self, points, *, precomputed=False, n_rows=1000, random_state=0):
-        pairs = _sampled_pairs(points, precomputed, n_rows, random_state)
-        squares, counts, n_zero, n = pairs
+    def __init__(self, points, *, precomputed=False):
+        squares, counts, n_zero, n = _sampled_pairs(points, precomputed)
         if not len(squares):
             raise ValueError(f"all {points.shape[0]} points coincide: there is no length to choose")
         self.epsilons = 2.0 ** np.arange(np.log2(squares[0]) - 4, np.log2(squares[-1]) + 2, 0.25)
@@ -110,7 +103,6 @@ class KernelSum(Storage):
         candidates = [self.at_neighbors(count) for count in COUNTS]
         good = [e for e in candidates if self.slope_at(e, self.keep_self) < limit]
         self.epsilon = (good or candidates[-1:])[0]
-        self.epsilon_max_slope = float(self.epsilons[self.slopes.argmax()])
         self.dimension = self.slope_at(self.epsilon, self.keep_self)
 
     def at_neighbors(self, count):
@@ -124,41 +116,11 @@ class KernelSum(Storage):
         return float(self._within[place - 1]) if place else 1.0
 
     def slope_at(self, epsilon, keep_self):
-        "Twice the slope at `epsilon`: the dimension at this scale."
+        "Twice the slope at `epsilon`, the dimension there; with the diagonal if `keep_self`."
         curve = self.slopes if keep_self else self.slopes_without_self
         return float(np.interp(np.log(epsilon), np.log(self.epsilons), curve))
 
-    def plot(self, axes=None):
-        "Draw the curve of `S`, its slopes and the choice; returns the two axes."
-        return _draw(self, axes)
-
-# %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #68e58a31
-def _draw(test, axes):
-    "Draw a `KernelSum`; returns the two axes."
-    import matplotlib.pyplot as plt
-
-    if axes is None:
-        axes = plt.subplots(1, 2, figsize=(8, 3.2), constrained_layout=True)[1]
-    left, right = axes
-    left.loglog(test.epsilons, test.sums, lw=2)
-    left.loglog(test.epsilon, np.interp(test.epsilon, test.epsilons, test.sums), "ko")
-    left.set(xlabel=r"bandwidth $\epsilon$", ylabel=r"$S(\epsilon)$")
-    shown = test.neighbors > 1.5
-    for curve, keep, label in (
-        (test.slopes, True, "with self"),
-        (test.slopes_without_self, False, "without self"),
-    ):
-        style = dict(lw=2) if keep == test.keep_self else dict(lw=1, ls="--", color="0.6")
-        right.semilogx(test.epsilons[shown], curve[shown], label=label, **style)
-    right.plot(test.epsilon, test.dimension, "ko", label=f"dimension {test.dimension:.2f}")
-    right.set(xlabel=r"bandwidth $\epsilon$", ylabel="2 x slope", ylim=(0, 1.6 * test.dimension))
-    right.legend(fontsize=8)
-    return axes
-
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #c3e5c5d7
-from functools import partial
-
-import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
@@ -166,26 +128,18 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from ..core.rows import fix_signs
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #56da3ae4
-def block_lanczos(matrix, n, *, block=32, tolerance=1e-6, random_state=None):
-    """The `n` algebraically largest eigenpairs of a sparse symmetric matrix, for large `n`.
+RESIDUAL = 1e-6  # the error of an eigenvalue is of the order of its square
 
-    Parameters
-    ----------
-    matrix : (N, N) symmetric sparse matrix of norm about one
-    n : int
-    block : int, default 32, vectors multiplied at a time; with fewer the products are slower,
-        with more the basis becomes longer
-    tolerance : float, default 1e-6, largest residual `|A v - xi v|`
-    random_state : int or None
 
-    Returns
-    -------
-    values : (n,) array, increasing; vectors : (N, n) array
+def block_lanczos(matrix, n, rng):
+    """The `n` largest eigenpairs of a sparse symmetric matrix of norm about one, for large `n`.
+
+    The RandomState `rng` draws the start. Returns the values `(n,)`, increasing, and the vectors
+    `(N, n)`, with residuals `|A v - xi v|` of at most `RESIDUAL`.
     """
-    size = matrix.shape[0]
+    size, block = matrix.shape[0], 32  # smaller blocks make products slower, larger ones the basis
     basis = np.empty((size, min(size, int(2.6 * n) + 4 * block)), order="F")
     projected = np.zeros((basis.shape[1],) * 2)
-    rng = check_random_state(random_state)
     new = np.linalg.qr(rng.normal(size=(size, block)))[0]
     count, look = 0, int(2.15 * n)
     while True:
@@ -204,7 +158,7 @@ def block_lanczos(matrix, n, *, block=32, tolerance=1e-6, random_state=None):
         if count >= look or full:
             values, small = eigh(projected[:count, :count], subset_by_index=[count - n, count - 1])
             residual = np.linalg.norm(rest @ small[-block:], axis=0).max()
-            if residual <= tolerance:
+            if residual <= RESIDUAL:
                 return values, basis[:, :count] @ small
             look = int(1.06 * count)
         if full:
@@ -228,24 +182,16 @@ def dense_eigenpairs(matrix, n):
 def with_missing_pairs(matrix, values, vectors, rng):
     """The largest eigenpairs, after those were added that the complement of the `vectors` holds.
 
-    Parameters
-    ----------
-    matrix : (N, N) symmetric sparse matrix
-    values : (n,) array; vectors : (N, n) array, orthonormal: eigenpairs, all of them exact
-    rng : numpy RandomState, draws the starts
-
-    Returns
-    -------
-    values : (n,) array; vectors : (N, n) array
+    The `values` `(n,)` and `vectors` `(N, n)` are exact eigenpairs of the symmetric `matrix`, the
+    vectors orthonormal. The RandomState `rng` draws the starts. Returns values and vectors.
     """
     n, top = len(values), np.abs(values).max()
     while True:
         low = values.min()
         close = max(0.1 * (values.max() - low) / n, 1e-6 * top)
-        shift = (values - low, top)  # by `top`, so that a relative residual is an absolute one
-        rest = LinearOperator(
-            matrix.shape, partial(_complement, matrix, vectors, shift), dtype=float
-        )
+        # shifted by `top`, so that a relative residual is an absolute one
+        product = lambda x: matrix @ x + top * x - vectors @ ((values - low) * (vectors.T @ x))
+        rest = LinearOperator(matrix.shape, product, dtype=float)
         options = dict(which="LA", v0=rng.normal(size=len(vectors)))
         found = eigsh(rest, 1, tol=close / top, return_eigenvectors=False, **options)
         if found <= low + top + close:
@@ -255,36 +201,31 @@ def with_missing_pairs(matrix, values, vectors, rng):
         kept = np.argsort(values)[-n:]
         values, vectors = values[kept], vectors[:, kept]
 
-
-def _complement(matrix, vectors, shift, x):
-    "Product of `x` with the matrix of the complement, shifted upwards."
-    return matrix @ x + shift[1] * x - vectors @ (shift[0] * (vectors.T @ x))
-
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #056d58d6
 def krylov_eigenpairs(matrix, n, rng):
-    "The `n` largest eigenpairs of a sparse symmetric matrix by ARPACK, or by blocks if they are many."
+    "The `n` largest eigenpairs of a `matrix`, by blocks if they are many; `rng` draws the start."
     if n > 400:
-        return block_lanczos(matrix, n, random_state=rng)
+        return block_lanczos(matrix, n, rng)
     size = matrix.shape[0]
-    start = rng.uniform(0.5, 1.5, size)
-    options = dict(which="LA", v0=start, ncv=min(size, max(2 * n + 1, 40)))
-    return eigsh(matrix, n, maxiter=20 * size, tol=1e-10, **options)
+    options = dict(v0=rng.uniform(0.5, 1.5, size), ncv=min(size, max(2 * n + 1, 40)))
+    return eigsh(matrix, n, which="LA", maxiter=20 * size, tol=1e-10, **options)
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #25aafa22
 LARGE = 8000  # rows of a matrix that is larger than the cache
 
 
 def chebyshev_filter(matrix, n, rng):
-    "Polynomial of odd degree of a sparse symmetric matrix, with the same `n` leading eigenvectors."
+    """Polynomial of odd degree of a sparse symmetric matrix, with the same `n` leading eigenvectors.
+
+    The RandomState `rng` draws the start and the vector of the trace.
+    """
     size = matrix.shape[0]
-    start = rng.uniform(0.5, 1.5, size)
-    options = dict(which="LA", tol=0.1, v0=start, return_eigenvectors=False)
+    options = dict(which="LA", tol=0.1, return_eigenvectors=False, v0=rng.uniform(0.5, 1.5, size))
     top = eigsh(matrix, 1, **options)[0]
     # the tolerance is relative: a least value near zero would not be found
     low = top - eigsh(sp.diags_array(np.full(size, top)) - matrix, 1, **options)[0]
     x = matrix @ rng.normal(size=size) / top
-    first, power = x @ x, 1
-    count = n + 8
+    first, power, count = x @ x, 1, n + 8
     while x @ x > 3 * count and power < 100:
         x, power = matrix @ x / top, power + 1
     cut = top * min(1, count / first) ** (0.5 / max(1, power - 1))
@@ -294,19 +235,19 @@ def chebyshev_filter(matrix, n, rng):
         return matrix
     middle = sp.diags_array(np.full(size, (cut + low) / 2))
     twice = ((matrix - middle) * (4 / (cut - low))).tocsr()
-    return LinearOperator(matrix.shape, partial(_chebyshev, twice, degree), dtype=float)
 
+    def product(x):
+        "The Chebyshev polynomial of half the matrix `twice`, times `x`."
+        before, x = x, 0.5 * (twice @ x)
+        for _ in range(degree - 1):
+            before, x = x, twice @ x - before
+        return x
 
-def _chebyshev(twice, degree, x):
-    "Product of `x` with the Chebyshev polynomial of half the matrix `twice`."
-    before, x = x, 0.5 * (twice @ x)
-    for _ in range(degree - 1):
-        before, x = x, twice @ x - before
-    return x
+    return LinearOperator(matrix.shape, product, dtype=float)
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #615593c2
 def large_eigenpairs(matrix, n, rng):
-    "The `n` largest eigenpairs of a large sparse symmetric matrix, by its polynomial."
+    "The `n` largest eigenpairs of a large matrix, by its polynomial; `rng` draws the starts."
     order = reverse_cuthill_mckee(matrix, symmetric_mode=True)
     matrix = matrix[order][:, order]
     for operator in (chebyshev_filter(matrix, n, rng), matrix):

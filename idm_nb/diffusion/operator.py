@@ -30,7 +30,10 @@ class Metric(Storage, ABC):
 
     @abstractmethod
     def squared_lengths(self, other, rows, columns):
-        "Squared lengths `(e,)` of the steps from `self.points[rows]` to `other.points[columns]`."
+        """Squared lengths `(e,)` of the steps from `self.points[rows]` to `other.points[columns]`.
+
+        `other` is a metric of the same kind; `rows` and `columns` `(e,)` are ints.
+        """
 
 
 class EuclideanMetric(Metric):
@@ -51,6 +54,7 @@ class EuclideanMetric(Metric):
         self.points = points
 
     def squared_lengths(self, other, rows, columns):
+        "Squared lengths from `self.points[rows]` to `other.points[columns]`, see `Metric`."
         return squared_lengths(self.points, other.points, rows, columns)
 
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #a5cb8099
@@ -117,7 +121,7 @@ class DiffusionOperator(Storage):
         self.symmetric = (side @ kernel @ side).tocsr()
 
     def density(self, dimension):
-        "Sampling density `(N,)` for the volume of the kernel's metric, @eq-density."
+        "Sampling density `(N,)` for the volume of the kernel's metric: row sums by their integral."
         size = -dimension / 2 * np.log(2 * np.pi * self.epsilon)
         if not abs(size) < 500:  # beyond exp(500) the squares of the eigenfunctions overflow
             raise ValueError(
@@ -160,15 +164,15 @@ class Spectrum(Storage):
         self.laplacian_eigenvalues = 2 / operator.epsilon * np.minimum(np.log(positive), 0.0)
 
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #c7f7a8bc
-def extend(operator, kernel_rows, functions, eigenvalues=None):
-    """Nystrom extension of functions on the training points to new points.
+def extend(operator, kernel_rows, functions, eigenvalues):
+    """Nystrom extension of functions on the training points to new points: `P f` by eigenvalues.
 
     Parameters
     ----------
     operator : DiffusionOperator
     kernel_rows : (n, N) CSR matrix, the kernel between new and training points
     functions : (N, k) array
-    eigenvalues : (k,) array of Markov eigenvalues, default None: smooth with `P`, do not divide
+    eigenvalues : (k,) array of Markov eigenvalues
 
     Returns
     -------
@@ -186,11 +190,7 @@ def extend(operator, kernel_rows, functions, eigenvalues=None):
             f"no weight relates row {np.argmin(total > 0)} of the new points to a training point: "
             "every row of a kernel, or of sparse distances, needs an entry above zero"
         )
-    smoothed = (weights @ functions) / total
-    if eigenvalues is None:
-        return smoothed
-    safe = np.where(eigenvalues > FLOOR, eigenvalues, np.inf)
-    return smoothed / safe
+    return (weights @ functions) / total / np.where(eigenvalues > FLOOR, eigenvalues, np.inf)
 
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #64c71524
 class Diffusion(Storage):
@@ -203,7 +203,10 @@ class Diffusion(Storage):
     epsilon : float, bandwidth: variance of the kernel in each direction, a squared length
     n : int, number of eigenfunctions, the constant one included
     kernel : (N, N) symmetric CSR matrix, default None: `kernel_matrix` of the metric
-    dimension, alpha, keep_self, random_state : see `Spectrum` and `DiffusionOperator`
+    dimension : float, default 1, intrinsic dimension; sets the scale of density and eigenfunctions
+    alpha : float, default 1: exponent of the right normalisation; 1 removes the sampling density
+    keep_self : bool, default True: keep the diagonal (grids) or leave it out (random points)
+    random_state : int or None, for the start of the eigensolver
 
     Attributes
     ----------
@@ -240,18 +243,12 @@ class Diffusion(Storage):
         if metric is not None:  # points that coincide get one value
             self.spectrum.functions = mean_of_copies(metric.points, self.spectrum.functions)
 
-    def extend(self, metric, edges, *, rows=None):
+    def extend(self, metric, edges):
         """Eigenfunctions `(q, n)` at new points.
 
-        Parameters
-        ----------
-        metric : the same kind of Metric at the q new points
-        edges : Neighborhood of the new points among the training points
-        rows : (q, N) CSR matrix, default None: the kernel between new and training points
+        `metric` is the same kind of Metric at the q new points, `edges` is their Neighborhood.
         """
-        if rows is None:
-            rows = kernel_matrix(self.metric, edges, self.epsilon, new=metric)
-        spectrum = self.spectrum
+        rows, spectrum = kernel_matrix(self.metric, edges, self.epsilon, new=metric), self.spectrum
         return extend(self.operator, rows, spectrum.functions, spectrum.markov_eigenvalues)
 
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #50d64d2e

@@ -49,7 +49,7 @@ def explained_steps(points, values, neighbors):
     return explained, total, changed
 
 # %% ../../nbs/05_flow/15_flow.ipynb #353c9581
-NEAR = 32  # neighbours on which steps and changes are compared
+NEAR_ROWS = 32  # neighbours on which steps and changes are compared
 
 
 def local_geometry(points, values):
@@ -62,7 +62,7 @@ def local_geometry(points, values):
     ----------
     points : (N, m) array; values : (N, n) array, (estimated) features
     """
-    k = min(max(NEAR, 4 * values.shape[1]), len(points) - 1)
+    k = min(max(NEAR_ROWS, 4 * values.shape[1]), len(points) - 1)
     near = Search(points).nearest(points, k + 1)[0][:, 1:]
     explained, total, changed = explained_steps(points, values, near)
     unit = float(np.sqrt(explained.sum() / changed.sum())) if changed.sum() > 0 else 1.0
@@ -144,7 +144,6 @@ class Flow(Storage, BaseEstimator, ABC):
     scikit-learn estimator. `diagnostics` may hold arrays with one value for each step.
     """
 
-    unit = "auto"
     diagnostics = {}
 
     @abstractmethod
@@ -163,10 +162,6 @@ class Flow(Storage, BaseEstimator, ABC):
 class ClosedFlow(Flow):
     """The flow in closed form, @eq-closed-form: all steps at once.
 
-    Parameters
-    ----------
-    unit : float or "auto", default "auto", factor of the feature, see `local_geometry`
-
     Attributes
     ----------
     left : (L,) array, share of the first metric that is left after each step
@@ -183,9 +178,6 @@ class ClosedFlow(Flow):
     >>> [cloud.shape for cloud in flow.embeddings()], flow.left.round(2).tolist()
     ([(100, 3), (100, 3)], [0.5, 0.05])
     """
-
-    def __init__(self, *, unit="auto"):
-        self.unit = unit
 
     def run(self, task):
         self.left = np.cumprod(1 - np.asarray(task.taus, dtype=float))

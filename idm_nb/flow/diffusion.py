@@ -111,7 +111,6 @@ class DiffusionFlow(Flow):
         and half of it on grids. Neighbours whose mean squared length is the bandwidth, see @eq-flow-rule.
     n_components : int or "auto", default "auto", twice the number of points by that of neighbours
     keep_self : bool or "auto", default "auto": True on grids, False on random points
-    unit : float or "auto", default "auto", factor of the feature, see `local_geometry`
 
     Attributes
     ----------
@@ -141,10 +140,9 @@ class DiffusionFlow(Flow):
         n_bandwidth_neighbors="auto",
         n_components="auto",
         keep_self="auto",
-        unit="auto",
     ):
         self.time_factor, self.n_bandwidth_neighbors = time_factor, n_bandwidth_neighbors
-        self.n_components, self.keep_self, self.unit = n_components, keep_self, unit
+        self.n_components, self.keep_self = n_components, keep_self
 
     def sizes(self, N, dimension, grid):
         "Number of neighbours for the bandwidth, and of eigenfunctions with the constant one."

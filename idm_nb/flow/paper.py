@@ -18,7 +18,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.checks import check_choice, check_features, check_fit, check_new, check_number
+from ..core.checks import check_choice, check_features, check_new, check_number, check_table
 from ..core.files import Storage
 from ..core.rows import RowLookup, distinct_rows
 from ..core.work import chunks, sums_by
@@ -33,10 +33,18 @@ def bounded_power(base, exponent):
 
 
 def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine):
-    """Algorithm 1: derivative (q, m, n), dimension (q,), density (q,) from steps to the neighbours.
+    """Algorithm 1: derivative `(q, m, n)`, dimension `(q,)` and density `(q,)` at `q` points.
 
     Three misprints have only one reading and are corrected: squared distances in step 3, the
     exponent of step 9, and substep (j) with differences to the bandwidth before.
+
+    Parameters
+    ----------
+    steps : (q, k, m) array, from each point to its neighbours, by increasing length, itself first
+    changes : (q, k, n) array, of the feature along these steps
+    n_points : int, the paper's `N`; n_bandwidths : int, its `L`
+    tuning : "d1" or "scaling laws", step 4 without or with its substeps (e) to (j)
+    affine : bool, whether the feature at the points is unknown: a regression with a constant term
     """
     d = np.linalg.norm(steps, axis=2)  # step 1, by increasing distance, the point itself first
     eps_min = -(_positive_nearest(d) ** 2) / (2 * np.log(np.finfo(float).eps))  # step 3
@@ -54,13 +62,8 @@ def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine):
         alpha = np.concatenate([alpha, np.zeros((*d1.shape, 2 + int(d1.max())))], axis=2)
         d0 = np.floor(d1).astype(int)[:, :, None]  # (h)
         sums = np.cumsum(alpha, axis=2) - alpha  # over j < d0, counted from zero
-        d2 = (
-            2
-            * (
-                np.take_along_axis(sums, d0, 2)
-                + (d1[:, :, None] - d0) * np.take_along_axis(alpha, d0, 2)
-            )[:, :, 0]
-        )
+        part = (d1[:, :, None] - d0) * np.take_along_axis(alpha, d0, 2)
+        d2 = 2 * (np.take_along_axis(sums, d0, 2) + part)[:, :, 0]
         dimension = (d1 + d2) / 2  # (i)
         with np.errstate(invalid="ignore", divide="ignore"):
             slope = [np.abs(np.diff(np.log(part), axis=1)) / spacing[:, 1:] for part in (d1, d2)]
@@ -82,20 +85,13 @@ def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine):
     Xt = np.swapaxes(X, 1, 2)
     return np.linalg.pinv(Xt @ X, 1e-15, hermitian=True) @ (Xt @ Y), dimension, density  # step 12
 
-# %% ../../nbs/05_flow/16_to_the_letter.ipynb #9be948aa
-def local_quantities(x, y, points, index, n_bandwidths, tuning, affine):
-    "Algorithm 1 at `points` `(q, m)`; `index` `(q, k)` are their neighbours, themselves first."
-    found = []
-    for part in chunks(len(points), 48 * index.shape[1] * x.shape[1]):
-        steps = x[index[part]] - points[part][:, None]
-        steps[:, 0] = 0
-        changes = y[index[part]] - y[index[part, :1]]
-        found.append(algorithm_1(steps, changes, len(x), n_bandwidths, tuning, affine))
-    return [np.concatenate(parts) for parts in zip(*found)]
-
 # %% ../../nbs/05_flow/16_to_the_letter.ipynb #fffa95f1
 def feature_lengths(start, derivatives, end, reach, tau, squares):
-    "Step 3: `d_H` from points `(q, m)` to points `(p, m)` within `reach` `(q,)`, CSR `(q, p)`."
+    """Step 3: `d_H` from points `start` `(q, m)` to points `end` `(p, m)`, CSR `(q, p)`.
+
+    Only steps within `reach` `(q,)` are stored. `derivatives` `(q, m, n)` are those at the start, `tau`
+    is the weight of the feature, and `squares` says whether squared lengths are mixed.
+    """
     found = []
     for part in chunks(len(start), 32 * len(end) * (1 + derivatives.shape[2])):
         here = np.einsum("qm,qmn->qn", start[part], derivatives[part])
@@ -120,15 +116,15 @@ class PaperStep(Storage):
     """
 
     def __init__(self, x, y, tau, model):
-        self.x, self.y, self.tau, N = x, y, tau, len(x)
-        self.fixed, self.L, self.tuning = model.corrections_, model.n_bandwidths, model.tuning
+        self.x, self.y, self.tau, self.fixed, N = x, y, tau, checked_corrections(model), len(x)
+        self.L, self.tuning = model.n_bandwidths, model.tuning
         self.k, k2 = min(model.n_neighbors, N), min(model.n_bandwidth_neighbors, N)
         M, seed = min(model.n_components, N - 1), model.random_state
         self.search = Search(x)
         index, d = self.search.nearest(x, self.k)  # Algorithm 2, step 2
         self.reach = d[:, -1]
         self.derivatives, self.dimension, self.density = self.local(x, index, False)  # step 1
-        d_H = self.lengths(x, self.derivatives, x, self.reach)  # step 3
+        d_H = feature_lengths(x, self.derivatives, x, self.reach, *self.mix)  # step 3
         first = index[:, 1 : k2 + 1] if "bandwidth" in self.fixed else index[:, :k2]
         self.epsilon = float(np.mean(d_H[np.arange(N)[:, None], first].toarray() ** 2))  # step 4
         d_H.data = np.exp(-(d_H.data**2) / (2 * self.epsilon))  # steps 5, 6
@@ -149,12 +145,20 @@ class PaperStep(Storage):
         self.functions = (self.weights * self.phi)[:, 1:]  # step 11
         self.embedding = self.rescaled(self.functions, self.dimension)
 
-    def local(self, points, index, affine):
-        return local_quantities(self.x, self.y, points, index, self.L, self.tuning, affine)
+    mix = property(lambda self: (self.tau, "squares" in self.fixed))
 
-    def lengths(self, start, derivatives, end, reach):
-        squares = "squares" in self.fixed
-        return feature_lengths(start, derivatives, end, reach, self.tau, squares)
+    def local(self, points, index, affine):
+        """Algorithm 1 at `points` `(q, m)`; `index` `(q, k)` are their neighbours, themselves first.
+
+        `affine` is True at new points, where the feature is not known.
+        """
+        x, y, found = self.x, self.y, []
+        for part in chunks(len(points), 48 * index.shape[1] * x.shape[1]):
+            steps = x[index[part]] - points[part][:, None]
+            steps[:, 0] = 0
+            changes = y[index[part]] - y[index[part, :1]]
+            found.append(algorithm_1(steps, changes, len(x), self.L, self.tuning, affine))
+        return [np.concatenate(parts) for parts in zip(*found)]
 
     def rescaled(self, functions, dimension):
         "Step 11, from the diffusion map `(q, M)` and local dimensions `(q,)`."
@@ -166,57 +170,15 @@ class PaperStep(Storage):
         index, d = self.search.nearest(new, self.k - 1)
         index = np.hstack([index[:, :1], index])  # the new point itself stands first
         derivatives, dimension, _ = self.local(new, index, True)
-        forth = self.lengths(new, derivatives, self.x, d[:, -1])
-        back = self.lengths(self.x, self.derivatives, new, self.reach).T.tocsr()
+        forth = feature_lengths(new, derivatives, self.x, d[:, -1], *self.mix)
+        back = feature_lengths(self.x, self.derivatives, new, self.reach, *self.mix).T.tocsr()
         for d_H in (forth, back):  # far from all points the weights are equal, not zero
             d_H.data = np.exp(-np.minimum(d_H.data**2 / (2 * self.epsilon), 690))
         P = (forth + back) @ sp.diags_array(1 / self.D)
         phi = (P @ self.phi) / P.sum(axis=1)[:, None]
         return (phi * self.weights / np.where(self.xi > 1e-12, self.xi, np.inf))[:, 1:], dimension
 
-# %% ../../nbs/05_flow/16_to_the_letter.ipynb #114ba0ce
-class PaperIterations(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, BaseEstimator):
-    "Base of `PaperIteratedDiffusionMap`: stores the iterations `steps_`, and moves new points."
-
-    @property
-    def embeddings_(self):
-        check_is_fitted(self)
-        clouds = [self.steps_[0].x, *(step.embedding for step in self.steps_)]
-        return [cloud[self.copies_] for cloud in clouds]
-
-    embedding_ = property(lambda self: self.embeddings_[-1])
-    epsilons_ = property(lambda self: [step.epsilon for step in self.steps_])
-    eigenvalues_ = property(lambda self: [step.xi for step in self.steps_])
-    dimensions_ = property(lambda self: [step.dimension[self.copies_] for step in self.steps_])
-    densities_ = property(lambda self: [step.density[self.copies_] for step in self.steps_])
-
-    @property
-    def derivatives_(self):
-        return [step.derivatives[self.copies_].swapaxes(1, 2) for step in self.steps_]
-
-    def transform_all(self, X):
-        "List like `embeddings_` for rows `X` `(q, m)`: themselves, then their place in each iteration."
-        return self._extended(X)[0]
-
-    def _extended(self, X):
-        "The list of `transform_all`, and the last diffusion map `(q, M)` of the rows."
-        check_is_fitted(self)
-        clouds, rows = [check_new(self, X)], RowLookup(self.steps_[0].x)
-        for step in self.steps_:  # a training row is where it was
-            functions, dimension = step.extend(clouds[-1])
-            functions = rows.recall(clouds[0], functions, step.functions)
-            dimension = rows.recall(clouds[0], dimension, step.dimension)
-            clouds.append(step.rescaled(functions, dimension))
-        return clouds, functions
-
-    def transform(self, X):
-        "Embedding `(q, M)` of rows `X` `(q, m)`: Nystrom extension through all iterations."
-        return self.transform_all(X)[-1]
-
 # %% ../../nbs/05_flow/16_to_the_letter.ipynb #98363119
-MOST_STEPS = 20  # of "auto"
-
-
 def linear_map(source, target):
     "Least squares from `[1, source]` to `target`: the matrix, and the share left on held-out rows."
     U, sizes, V = np.linalg.svd(np.c_[np.ones(len(source)), source], full_matrices=False)
@@ -243,8 +205,45 @@ def checked_corrections(model):
         check_choice("corrections", name, (*CORRECTIONS, "none", "all"))
     return tuple(names)
 
+# %% ../../nbs/05_flow/16_to_the_letter.ipynb #da14082c
+def iterated(model, x, y, image):
+    """Algorithm 2: the list of `PaperStep`, and the share of `image` that a linear map leaves.
+
+    `model` has the parameters, `x` `(N, m)` are the points and `y` `(N, n)` their features; `image`
+    `(N, M)` is the diffusion map of the features.
+    """
+    steps, residuals = [], [linear_map(x, image)[1]]
+    automatic = model.n_iterations == "auto"
+    for _ in range(20 if automatic else model.n_iterations):
+        step = PaperStep(x, y, model.tau, model)
+        left = linear_map(step.functions, image)[1]
+        if automatic and steps and left >= residuals[-1]:
+            break
+        steps.append(step)
+        residuals.append(left)
+        x = step.embedding
+    return steps, residuals
+
+
+def moved(steps, X):
+    "Embeddings of rows `X` `(q, m)` before and after each of the `steps`, and the last diffusion map."
+    embeddings, rows = [X], RowLookup(steps[0].x)
+    for step in steps:  # a training row is where it was
+        functions, dimension = step.extend(embeddings[-1])
+        functions = rows.recall(X, functions, step.functions)
+        dimension = rows.recall(X, dimension, step.dimension)
+        embeddings.append(step.rescaled(functions, dimension))
+    return embeddings, functions
+
 # %% ../../nbs/05_flow/16_to_the_letter.ipynb #f2c3bd24
-class PaperIteratedDiffusionMap(MultiOutputMixin, RegressorMixin, PaperIterations):
+class PaperIteratedDiffusionMap(
+    MultiOutputMixin,
+    RegressorMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    Storage,
+    BaseEstimator,
+):
     """Iterated diffusion map as printed: Algorithms 1 and 2 of Berry and Harlim, step by step.
 
     Misprints with only one possible reading are corrected always: squared distances in step 3 and
@@ -257,7 +256,7 @@ class PaperIteratedDiffusionMap(MultiOutputMixin, RegressorMixin, PaperIteration
     ----------
     n_iterations : int or "auto", default 4, the paper's `t`
         "auto" is the stop of Appendix C: iterate as long as the held-out error of the linear map
-        from the diffusion map to that of the feature falls.
+        from the diffusion map to that of the feature falls, at most 20 times.
     tau : float in (0, 1), default 0.65, weight of the feature in the metric
     n_neighbors : int, default 200, the paper's `k`, the point itself counted; at most N
     n_bandwidths : int, default 50, the paper's `L`, bandwidths tried at each point
@@ -275,10 +274,8 @@ class PaperIteratedDiffusionMap(MultiOutputMixin, RegressorMixin, PaperIteration
     ----------
     embedding_ : (N, M) array, coordinates of the training rows after the last iteration
     embeddings_ : list of arrays, the data first, then one for each of `n_iterations_` iterations
-    steps_ : list of PaperStep, what each iteration computed at the distinct rows
-    derivatives_ : list of (N, n, m_l) arrays, derivative of the feature in each iteration
-    dimensions_, densities_ : lists of (N,) arrays, of Algorithm 1; epsilons_ : list of floats
-    eigenvalues_ : list of (M + 1,) arrays, `xi`
+    steps_ : list of PaperStep, what each iteration computed at the distinct rows: `derivatives`,
+        `dimension`, `density`, `epsilon`, the eigenvalues `xi` and functions `phi`, ...
     residuals_ : list of float, share of the diffusion map of the feature that a linear map does
         not explain, leaving one row out; for the data, then for each iteration
 
@@ -321,31 +318,40 @@ class PaperIteratedDiffusionMap(MultiOutputMixin, RegressorMixin, PaperIteration
 
     def fit(self, X, y):
         "Run Algorithm 2 on points `X` `(N, m)` with features `y`, `(N,)` or `(N, n)`."
-        X = check_fit(self, X, min_points=4)
-        y, self._one_feature = check_features(y, len(X)), np.asarray(y).ndim == 1
-        self.corrections_ = checked_corrections(self)
-        first, self.copies_, counts = distinct_rows(X)
-        x, y = X[first], sums_by(self.copies_, y) / counts[:, None]
+        X, columns = check_table(self, X, min_points=4)
+        y, one_feature = check_features(y, len(X)), np.asarray(y).ndim == 1
+        first, copies, counts = distinct_rows(X)
+        x, y = X[first], sums_by(copies, y) / counts[:, None]
         shown, same, _ = distinct_rows(y)
         image = PaperStep(y[shown], y[shown], 0.0, self).functions[same]  # of the feature
-        self.steps_, self.residuals_ = [], [linear_map(x, image)[1]]
-        automatic = self.n_iterations == "auto"
-        for _ in range(MOST_STEPS if automatic else self.n_iterations):
-            step = PaperStep(x, y, self.tau, self)
-            left = linear_map(step.functions, image)[1]
-            if automatic and self.steps_ and left >= self.residuals_[-1]:
-                break
-            self.steps_.append(step)
-            self.residuals_.append(left)
-            x = step.embedding
-        self.n_iterations_, self._n_features_out = len(self.steps_), x.shape[1]
-        self.to_image_ = linear_map(self.steps_[-1].functions, image)[0]
-        self.to_feature_ = linear_map(image, y)[0]
+        steps, residuals = iterated(self, x, y, image)
+        maps = linear_map(steps[-1].functions, image)[0], linear_map(image, y)[0]
+        vars(self).pop("feature_names_in_", None)
+        vars(self).update(columns, _one_feature=one_feature, _n_features_out=len(steps[-1].xi) - 1)
+        self.steps_, self.residuals_, self.n_iterations_ = steps, residuals, len(steps)
+        self.copies_, (self.to_image_, self.to_feature_) = copies, maps
         return self
+
+    @property
+    def embeddings_(self):
+        embeddings = [self.steps_[0].x, *(step.embedding for step in self.steps_)]
+        return [embedding[self.copies_] for embedding in embeddings]
+
+    embedding_ = property(lambda self: self.embeddings_[-1])
+
+    def transform_all(self, X):
+        "List like `embeddings_` for rows `X` `(q, m)`: themselves, then each iteration's embedding."
+        check_is_fitted(self)
+        return moved(self.steps_, check_new(self, X))[0]
+
+    def transform(self, X):
+        "Embedding `(q, M)` of rows `X` `(q, m)`: Nystrom extension through all iterations."
+        return self.transform_all(X)[-1]
 
     def predict(self, X):
         "Features of rows `X` by the linear map to the diffusion coordinates of the feature."
-        values = self._extended(X)[1]
+        check_is_fitted(self)
+        values = moved(self.steps_, check_new(self, X))[1]
         for matrix in (self.to_image_, self.to_feature_):
             values = np.c_[np.ones(len(values)), values] @ matrix
         return values[:, 0] if self._one_feature else values

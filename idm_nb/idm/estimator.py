@@ -7,6 +7,7 @@ __all__ = ['IteratedDiffusionMap']
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #1e702f47
 import warnings
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -14,33 +15,33 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..branches.graph import BranchCode, Branches
-from ..branches.level_sets import ODDS
+from ..branches.level_sets import LOG_ODDS
 from idm_nb.core.checks import (
     check_choice,
     check_features,
-    check_fit,
     check_groups,
     check_n_jobs,
     check_number,
+    check_seed,
+    check_table,
+    former_parameters,
     is_auto,
 )
-from ..core.files import Storage
-from ..core.rows import landmark_rows
+from ..core.rows import TrainingRows, landmark_rows
 from ..core.work import announce, is_lazy, one_thread
 from ..diffusion.examples import recall_by_component
-from ..diffusion.neighbors import Search
-from ..flow.closed import ClosedFlow, Flow, FlowTask, flow_taus, local_geometry, remainder
+from ..flow.closed import ClosedFlow, Flow, flow_taus, local_geometry
 from ..flow.diffusion import DiffusionFlow
 from .beyond_memory import fresh_rows, lazy_pool
-from .rows import MapViews, Placed, TrainingRows
+from .fitted import FittedMap, MapViews
 from ..regression.errors import ErrorModel
 from ..regression.kernel import rms
 from ..regression.stacked import KINDS, FeatureRegressor
-from ..regression.verdict import Verdict, look_grouped, share_explained
+from ..regression.verdict import judge, look_grouped, share_explained
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #f18d2e75
-def estimate_of(regressor, options):
-    "The unfitted estimate for the argument `regressor`."
+def regressor_of(regressor, options):
+    "The unfitted FeatureRegressor for the argument `regressor`; `options` if it is no FeatureRegressor."
     if isinstance(regressor, str):
         check_choice("regressor", regressor, ("auto", *KINDS))
         return FeatureRegressor("auto" if regressor == "auto" else [regressor], **options)
@@ -61,14 +62,11 @@ FLOWS = {"closed": ClosedFlow, "diffusion": DiffusionFlow}
 
 def flow_of(flow):
     "The flow for the argument `flow`, not yet run."
-    if flow is None:
-        warnings.warn('flow=None is now flow="closed"', FutureWarning, stacklevel=4)
-        flow = "closed"
     if isinstance(flow, Flow):
         return clone(flow)
     return FLOWS[check_choice("flow", flow, tuple(FLOWS))]()
 
-# %% ../../nbs/09_estimator/37_estimator.ipynb #1ad6dc6f
+
 def taus_of(tau):
     "List of the shares `tau` of the steps, the last one repeated for further steps."
     if not np.isscalar(tau) and (np.ndim(tau) != 1 or not len(tau)):
@@ -79,7 +77,49 @@ def taus_of(tau):
             raise ValueError(f"tau must lie between 0 and 1, got {tau!r}")
     return taus
 
+# %% ../../nbs/09_estimator/37_estimator.ipynb #1ad6dc6f
+@dataclass(frozen=True)
+class FitOptions:
+    """The parameters of an `IteratedDiffusionMap`, checked.
 
+    Attributes
+    ----------
+    regressor : unfitted FeatureRegressor; flow : Flow, not yet run; taus : list of float
+    seed : int, of everything random; others : as in `IteratedDiffusionMap`
+    """
+
+    regressor: FeatureRegressor
+    flow: Flow
+    taus: list
+    n_iterations: int | str
+    stop: float
+    log_odds: float
+    placed_by: str
+    n_components: int | None
+    n_pca: int
+    landmarks: int | np.ndarray | None
+    seed: int
+    verbose: bool
+
+
+def checked(model):
+    "The `FitOptions` of a model; raises an error for a parameter out of its range, and sets nothing."
+    check_seed(model.random_state)
+    check_choice("placed_by", model.placed_by, ("posterior", "held-out", "known"))
+    check_number("stop", model.stop, 0, open_low=True)
+    check_number("log_odds", model.log_odds, 0, endless=True)
+    check_n_jobs(model.n_jobs)
+    for name in ("n_pca", "n_components", "n_iterations"):
+        value = getattr(model, name)
+        if not (name == "n_components" and value is None) and not is_auto(value):
+            check_number(name, value, 1, integer=True)
+    seed = int(check_random_state(model.random_state).randint(2**31 - 1))
+    given = {f.name: getattr(model, f.name) for f in fields(FitOptions) if hasattr(model, f.name)}
+    options = dict(random_state=seed, n_jobs=model.n_jobs, verbose=model.verbose)
+    made = dict(regressor=regressor_of(model.regressor, options), flow=flow_of(model.flow))
+    return FitOptions(**given | made, taus=taus_of(model.tau), seed=seed)
+
+# %% ../../nbs/09_estimator/37_estimator.ipynb #b65b0650
 def weights_of(sample_weight, X):
     "Weights `(N,)` of the rows `X`, or None; raises for negative ones and if all are zero."
     if sample_weight is None:
@@ -89,20 +129,82 @@ def weights_of(sample_weight, X):
         raise ValueError("sample_weight is zero for all rows: at least four must count")
     return weight
 
-# %% ../../nbs/09_estimator/37_estimator.ipynb #b65b0650
-def check_parameters(model, n_rows):
-    "Raises for parameters of an `IteratedDiffusionMap` out of their range."
-    taus_of(model.tau)
-    check_choice("placed_by", model.placed_by, ("posterior", "held-out", "known"))
-    check_number("stop", model.stop, 0, open_low=True)
-    check_number("odds", model.odds, 1, endless=True)
-    for name in ("n_pca", "n_components", "n_iterations"):
-        value = getattr(model, name)
-        if not (name == "n_components" and value is None) and not is_auto(value):
-            check_number(name, value, 1, integer=True)
-    check_n_jobs(model.n_jobs)
-    if not is_auto(model.n_neighbors):
-        check_number("n_neighbors", model.n_neighbors, 2, n_rows - 1, integer=True)
+
+def prepare(model, options, X, y, sample_weight, groups):
+    """Checked rows that count, prepared.
+
+    Parameters
+    ----------
+    model : IteratedDiffusionMap, for the names in errors; options : FitOptions
+    X, y, sample_weight, groups : as in `IteratedDiffusionMap.fit`
+
+    Returns
+    -------
+    rows : TrainingRows; fresh : rows and features that were not fitted, or None
+    about : dict of `landmarks`, `whole`, `columns` and `one_feature`, see `FittedMap`
+    """
+    landmarks, drawn, seed = options.landmarks, None, options.seed
+    if is_lazy(X):
+        found, landmarks, drawn = lazy_pool(
+            (X, y, sample_weight, groups), landmarks, model.random_state
+        )
+        X, y, sample_weight, groups = found
+    X, columns = check_table(model, X, min_points=4)
+    features, one_feature = check_features(y, len(X), gaps=True), np.asarray(y).ndim == 1
+    groups, weight = check_groups(groups, len(X)), weights_of(sample_weight, X)
+    kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
+    kept = kept[landmark_rows(X[kept], landmarks, seed)]
+    fresh = fresh_rows(kept, X, features, groups, weight, seed)
+    parts = [None if part is None else part[kept] for part in (X, features, weight, groups)]
+    rows = TrainingRows.of(*parts, options.n_pca)
+    if rows.known.sum() < 4:
+        found = f"X has only {rows.known.sum()} rows that differ and have a feature"
+        raise ValueError(f"{found}: a map needs at least 4")
+    about = dict(columns=columns, one_feature=one_feature)
+    about |= dict(landmarks=kept if drawn is None else drawn[kept])
+    return rows, fresh, about | dict(whole=len(kept) == len(X) and drawn is None)
+
+# %% ../../nbs/09_estimator/37_estimator.ipynb #b7530206
+def neighbors_right(known, new, branch, n_asked=300):
+    """Share of the right neighbours of rows that are also nearest to them as new rows.
+
+    Parameters
+    ----------
+    known : pair of (n, k) and (n, f) arrays, coordinates and values as training rows
+    new : the same as new rows
+    branch : (n,) int array; right neighbours have the nearest values on the same branch
+    n_asked : int, default 300, rows that are placed as new ones, at most a quarter of all
+
+    Returns
+    -------
+    float, None for fewer than 40 rows
+    """
+    n = len(branch)
+    if n < 40:
+        return None
+    asked = np.zeros(n, dtype=bool)
+    asked[np.random.default_rng(0).permutation(n)[: min(n_asked, n // 4)]] = True
+    old, k = ~asked, int(np.clip(n // 30, 5, 50))
+    sides = [part[old] for part in (*known, branch)] + [part[asked] for part in (*new, branch)]
+    return recall_by_component(*sides, k)
+
+
+def recalls(fitted):
+    "Dict of the share of right neighbours of held-out rows, in a FittedMap and in the data."
+    known, held_out = fitted.rows.known, fitted.estimate.held_out_
+    branch, points = fitted.branches.membership, fitted.rows.points[known]
+    values = fitted.placed_values[known]
+    moved = fitted.flow.move(points, fitted.lifted(held_out, branch))[-1]
+    in_map = neighbors_right((fitted.embedding[known], values), (moved, held_out), branch)
+    in_data = neighbors_right((points, values), (points, held_out), branch)
+    return dict(recall=in_map, recall_data=in_data)
+
+# %% ../../nbs/09_estimator/37_estimator.ipynb #fe1b8692
+def find_branches(rows, estimate, verdict, options):
+    "The `Branches` of rows with a feature; without a feature that is known there is one branch."
+    few = verdict.groups < verdict.enough and verdict.r2 > 0.5  # nothing can be said for sure
+    log_odds = options.log_odds if verdict.beats_chance or few else np.inf
+    return Branches(rows.points[rows.known], estimate.held_out_, log_odds=log_odds)
 
 
 def completed(rows, estimate, branches):
@@ -115,197 +217,120 @@ def completed(rows, estimate, branches):
         branch[new] = branches.assign(rows.points[new], values[new])
     return values, branch
 
-# %% ../../nbs/09_estimator/37_estimator.ipynb #b7530206
-def neighbors_right(places, features, new_places, new_features, branch, n_asked=300):
-    """Share of the right neighbours of rows that are also nearest to their places as new rows.
+
+def taus_needed(fitted, taus, options):
+    "The share of the feature in each step of a FittedMap, as many as asked for or by the rule."
+    if not is_auto(options.n_iterations):
+        return [taus[min(k, len(taus) - 1)] for k in range(options.n_iterations)]
+    size = np.sqrt(fitted.rows.points.var(axis=0).sum())
+    error = fitted.feature_scale * rms(fitted.estimate.residuals_)
+    return flow_taus(taus, size, error, stop=options.stop)
+
+
+def error_model(fitted, fresh):
+    "The `ErrorModel` of a FittedMap, from held-out residuals or from `fresh` rows, and the R2 of these."
+    rows, r2 = fitted.rows, fitted.verdict.r2
+    if fresh is None:
+        X, y = rows.of_known()[:2]
+        residuals, near = fitted.estimate.residuals_, fitted.embedding[rows.known]
+    else:
+        (X, y), placed = fresh, fitted.place(fresh[0])
+        residuals, near = y - placed.values, placed.embeddings[-1]
+        r2 = share_explained(y, residuals)
+    return ErrorModel(X, y, residuals, near, random_state=fitted.seed), r2
+
+# %% ../../nbs/09_estimator/37_estimator.ipynb #e69211e9
+def fit_map(rows, options, fresh, about, grouped):
+    """Fit rows, without side effects.
 
     Parameters
     ----------
-    places, features : (n, k) and (n, f) arrays, coordinates and values as training rows
-    new_places, new_features : the same as new rows
-    branch : (n,) int array; right neighbours have the nearest values on the same branch
-    n_asked : int, default 300, rows that are placed as new ones, at most a quarter of all
+    rows : TrainingRows; options : FitOptions
+    fresh : rows `(q, m)` and features `(q, n)` that are not fitted, or None
+    about : dict of attributes of `FittedMap`, see `prepare`; grouped : bool, were groups given
 
     Returns
     -------
-    float, None for fewer than 40 rows
+    FittedMap
     """
-    n = len(features)
-    if n < 40:
-        return None
-    asked = np.zeros(n, dtype=bool)
-    asked[np.random.default_rng(0).permutation(n)[: min(n_asked, n // 4)]] = True
-    old, k = ~asked, int(np.clip(n // 30, 5, 50))
-    known = places[old], features[old], branch[old]
-    return recall_by_component(*known, new_places[asked], new_features[asked], branch[asked], k)
-
-# %% ../../nbs/09_estimator/37_estimator.ipynb #fe1b8692
-class RowSteps:
-    "The first half of `IteratedDiffusionMap.fit`: rows, estimate and branches, an object each."
-
-    def _rows(self, X, y, sample_weight, groups):
-        "Checked rows that count, prepared."
-        landmarks, drawn = self.landmarks, None
-        if is_lazy(X):
-            tables = X, y, sample_weight, groups
-            found, landmarks, drawn = lazy_pool(tables, landmarks, self.random_state)
-            X, y, sample_weight, groups = found
-        X = check_fit(self, X, min_points=4)
-        features, self._one_feature = check_features(y, len(X), gaps=True), np.asarray(y).ndim == 1
-        groups, weight = check_groups(groups, len(X)), weights_of(sample_weight, X)
-        check_parameters(self, len(X))
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
-        kept = kept[landmark_rows(X[kept], landmarks, self._seed)]
-        self.landmarks_ = kept if drawn is None else drawn[kept]
-        self._whole = len(kept) == len(X) and drawn is None
-        self._cache_fresh = fresh_rows(kept, X, features, groups, weight, self._seed)
-        parts = [X, features, weight, groups]
-        if len(kept) < len(X):
-            parts = [None if part is None else part[kept] for part in parts]
-        rows = TrainingRows(*parts, self.n_pca)
-        self._y, self._grouped = parts[1], groups is not None
-        if rows.known.sum() < 4:
-            found = f"X has only {rows.known.sum()} rows that differ and have a feature"
-            raise ValueError(f"{found}: a map needs at least 4")
-        return rows
-
-    def _estimate(self, rows):
-        "The fitted estimate of the feature."
-        options = dict(random_state=self._seed, n_jobs=self.n_jobs, verbose=self.verbose)
-        X, y, weights, groups = rows.of_known()
-        return estimate_of(self.regressor, options).fit(X, y, sample_weight=weights, groups=groups)
-
-    def _verdict(self, rows):
-        "The `Verdict` on the estimate, still without the recall of the map."
-        X, y, weights, groups = rows.of_known()
-        grouped = not self._grouped and look_grouped(X)
-        return Verdict(y, self.estimate_, groups, weights, grouped=grouped)
-
-    def _branches(self, rows):
-        announce(self.verbose, "branches of the level sets")
-        verdict = self.verdict_
-        few = verdict.groups < verdict.enough and verdict.r2 > 0.5  # nothing can be said for sure
-        odds = self.odds if verdict.beats_chance or few else np.inf  # no feature, no branches
-        options = dict(odds=odds, n_neighbors=self.n_neighbors)
-        branches = Branches(rows.points[rows.known], self.estimate_.held_out_, **options)
-        return branches, BranchCode(branches)
-
-# %% ../../nbs/09_estimator/37_estimator.ipynb #e69211e9
-class FlowSteps(RowSteps):
-    "The second half of `IteratedDiffusionMap.fit`: the flow, and standard errors."
-
-    def _geometry(self, flow, rows):
-        "The unit of the feature, and the share of the local steps that it does not explain."
-        unit, share = local_geometry(rows.points, self.values_)
-        given = unit if is_auto(flow.unit) else check_number("unit", flow.unit, 0, open_low=True)
-        return float(given), share
-
-    def lifted(self, values, branch):
-        "The feature `(q, n)` in the unit of the data, with the code of its branch."
-        return self.unit_ * np.hstack([values, self.code_(branch, values)])
-
-    def _taus(self, rows, taus):
-        "The share of the feature in each step, as many as asked for or by the rule."
-        if not is_auto(self.n_iterations):
-            return [taus[min(k, len(taus) - 1)] for k in range(self.n_iterations)]
-        size = np.sqrt(rows.points.var(axis=0).sum())
-        return flow_taus(taus, size, self.unit_ * rms(self.estimate_.residuals_), stop=self.stop)
-
-    @property
-    def _trust(self):
-        "Share of the residual that is added to the held-out value to place a training row."
-        shares = {"held-out": 0.0, "posterior": 1 - self.estimate_.noise_share_, "known": 1.0}
-        return shares[self.placed_by]
-
-    def _task(self, rows, taus):
-        "The `FlowTask` that the flow receives."
-        values = self.values_.copy()
-        values[rows.known] += self._trust * self.estimate_.residuals_
-        feature = self.lifted(values, self.membership_)
-        options = dict(random_state=self._seed, verbose=self.verbose)
-        return FlowTask(points=rows.points, feature=feature, taus=taus, **options)
-
-    def _errors(self, rows):
-        "Standard errors, from held-out residuals or from rows that were never landmarks."
-        announce(self.verbose, "standard errors")
-        X, y, residuals = *rows.of_known()[:2], self.estimate_.residuals_
-        places = self.search_.points[rows.known]
-        fresh, self._cache_fresh = self._cache_fresh, None
-        if fresh is not None:
-            placed = Placed(self, fresh[0])
-            (X, y), residuals, places = fresh, fresh[1] - placed.values, placed.clouds[-1]
-            self.verdict_.r2 = share_explained(y, residuals)
-        return ErrorModel(X, y, residuals, places, random_state=self._seed)
+    X, y, weights, groups = rows.of_known()
+    estimate = clone(options.regressor).fit_rows(X, y, sample_weight=weights, groups=groups)
+    verdict = judge(y, estimate, groups, weights, grouped=not grouped and look_grouped(X))
+    announce(options.verbose, "branches of the level sets")
+    branches = find_branches(rows, estimate, verdict, options)
+    values, branch = completed(rows, estimate, branches)
+    scale, share = local_geometry(rows.points, values)
+    trusts = {"held-out": 0.0, "posterior": 1 - estimate.noise_share_, "known": 1.0}
+    fitted = FittedMap(
+        rows=rows,
+        estimate=estimate,
+        branches=branches,
+        code=BranchCode(branches),
+        values=values,
+        branch=branch,
+        trust=trusts[options.placed_by],
+        feature_scale=scale,
+        fibre_share=share,
+        taus=options.taus,
+        flow=options.flow,
+        n_components=options.n_components,
+        seed=options.seed,
+        verdict=verdict,
+        **about,
+    )
+    taus = taus_needed(fitted, options.taus, options)
+    flow = clone(options.flow).run(fitted.task(taus, options.verbose))
+    fitted = replace(fitted, taus=taus, flow=flow)
+    announce(options.verbose, "standard errors")
+    errors, r2 = error_model(fitted, fresh)
+    # a given number of steps may be meant to look at
+    recall = recalls(fitted) if is_auto(options.n_iterations) else {}
+    return replace(fitted, errors=errors, verdict=replace(verdict, r2=r2, **recall))
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #372ab472
-class FitReport:
-    "Column names, verdict and diagnostics of a fitted `IteratedDiffusionMap`."
+def warn_of(fitted):
+    "Warn of what a FittedMap should not be trusted with."
+    found, asked = fitted.verdict.warnings(), fitted.n_components
+    if found:
+        warnings.warn(". ".join(found), UserWarning, stacklevel=4)
+    needed, b = fitted.rows.y.shape[1] + fitted.code.corners.shape[1], fitted.branches.n_branches
+    if asked is not None and asked >= fitted.embedding.shape[1]:
+        warnings.warn(
+            f"n_components={asked} keeps all columns of the output. It was the number "
+            f"of principal axes of the input before version 0.2: that is n_pca",
+            FutureWarning,
+            stacklevel=4,
+        )
+    elif asked is not None and b > 1 and asked < needed:
+        warnings.warn(
+            f"n_components={asked} is too few for {b} branches and may merge some: "
+            f"{needed} columns keep them apart",
+            UserWarning,
+            stacklevel=4,
+        )
 
-    def get_feature_names_out(self, input_features=None):
-        "Names of the columns of the output: `feature0, ..., branch0, ..., axis0, ...`."
-        check_is_fitted(self)
-        counts = dict(feature=self.rows_.y.shape[1], branch=self.code_.corners.shape[1])
-        counts["axis"] = self.rows_.points.shape[1]
-        if not isinstance(self.flow_, ClosedFlow):
-            counts = dict(map=self.search_.points.shape[1])
-        names = [f"{kind}{k}" for kind, count in counts.items() for k in range(count)]
-        return np.array(names[: self._width], dtype=object)
-
-    def _look_at_map(self, rows):
-        "Complete the verdict by the recall of the map, and warn."
-        if is_auto(self.n_iterations):  # a given number of steps may be meant to look at
-            self.verdict_.recall, self.verdict_.recall_data = self._recall(rows)
-        self.verdict_.warn()
-        self._warn_of_columns()
-
-    def _recall(self, rows):
-        "Share of right neighbours of held-out rows, in the map and in the data."
-        known, held_out, branch = rows.known, self.estimate_.held_out_, self.branches_.membership
-        points, places = rows.points[known], self.search_.points[known]
-        values = held_out + self._trust * self.estimate_.residuals_
-        moved = self.flow_.move(points, self.lifted(held_out, branch))[-1]
-        pairs = ((places, moved), (points, points))
-        return [neighbors_right(a, values, b, held_out, branch) for a, b in pairs]
-
-    @property
-    def diagnostics_(self):
-        check_is_fitted(self)
-        if not hasattr(self, "_cache_diagnostics"):
-            taus, share = self.taus_, self.fibre_share_
-            left = np.array([remainder(taus, k) for k in range(len(taus) + 1)])
-            clouds = [self.rows_.points, *self.flow_.embeddings()]
-            self._cache_diagnostics = dict(
-                iteration=np.arange(len(left)),
-                tau=np.array(taus),
-                remainder=left,
-                fibre_share=left * share / (left * share + 1 - share + 1e-300),
-                **self.flow_.diagnostics,
-                merged=np.array([self.branches_.merged(at[self.rows_.known]) for at in clouds]),
-            )
-        return self._cache_diagnostics
-
-    def _warn_of_columns(self):
-        n, b = self.rows_.y.shape[1], self.branches_.n_branches
-        if self.n_components is None:
-            return
-        if self.n_components >= self.search_.points.shape[1]:
-            warnings.warn(
-                f"n_components={self.n_components} keeps all columns of the output. It was the number "
-                f"of principal axes of the input before version 0.2: that is n_pca",
-                FutureWarning,
-                stacklevel=5,
-            )
-        elif b > 1 and self.n_components < n + self.code_.corners.shape[1]:
-            warnings.warn(
-                f"n_components={self.n_components} is too few for {b} branches and may merge some: "
-                f"{n + self.code_.corners.shape[1]} columns keep them apart",
-                UserWarning,
-                stacklevel=5,
-            )
+# %% ../../nbs/09_estimator/37_estimator.ipynb #c88a87da
+def map_of_version_2(state):
+    "The `FittedMap` of an IteratedDiffusionMap in a file of version 2, from its attributes."
+    rows, columns = state["rows_"], ("n_features_in_", "feature_names_in_")
+    shares = {"held-out": 0.0, "posterior": 1 - state["estimate_"].noise_share_, "known": 1.0}
+    old = dict(known=rows.known, groups=rows.groups, weights=rows.weights, axes=rows.axes)
+    names = "estimate branches code values fibre_share taus flow verdict errors landmarks".split()
+    return FittedMap(
+        rows=TrainingRows(X=rows.X, y=rows.y, inverse=rows.inverse, given=state["_y"], **old),
+        branch=state["membership_"],
+        trust=shares[state["placed_by"]],
+        feature_scale=state["unit_"],
+        n_components=state["n_components"],
+        seed=state["_seed"],
+        whole=state["_whole"],
+        columns={name: state[name] for name in columns if name in state},
+        one_feature=state["_one_feature"],
+        **{name: state[f"{name}_"] for name in names},
+    )
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #72e49c1e
-class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimator):
+class IteratedDiffusionMap(MapViews, BaseEstimator):
     """Iterated diffusion map: the geometry in which distance means difference in the feature.
 
     Training rows and new rows get coordinates, in which rows are near if they are alike in the
@@ -326,14 +351,11 @@ class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimato
         diffusion map (`DiffusionFlow`), which is slower; neighbours are nearly as good, but
         large distances are too short.
     stop : float, default 0.5, share of the error of the feature at which the flow stops
-    odds : float, default 20, evidence that a branch needs, see `level_sets`
+    log_odds : float, default 3, log odds in nats that a branch needs, see `level_sets`
     placed_by : "posterior", "held-out" or "known", default "posterior"
         Training rows are placed by a weighted mean of the measured feature and its held-out
         estimate; or by the estimate alone, like new rows; or by the measured feature alone, which
         is right if it has no noise, for example if it is the angle to which a turntable was set.
-    n_neighbors : int or "auto", default "auto"
-        Neighbours of a row in the walk along level sets; "auto" is `2.47 log n`, where n is the
-        number of rows of a window.
     n_components : int, default None, all
         Columns of the output. The feature comes first, then the code of the branches, then the
         principal axes of the data; fewer columns than the first two merge branches, with a warning.
@@ -353,11 +375,12 @@ class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimato
     embeddings_ : list of arrays, the data and the coordinates after each of `n_iterations_` steps
     estimate_ : FeatureRegressor, estimate of the feature; `weights_` are those of its regressors
     branches_ : Branches of the level sets; branch_ : (N,) int array, the branch of each row
-    flow_ : Flow; unit_ : float, factor from the feature to the unit of the data
+    flow_ : Flow; feature_scale_ : float, factor from the feature to the unit of the data
     diagnostics_ : dict of arrays, what each step did, and `merged`: the share of the nearest rows
         on another branch, in the data and after each step, see `Branches.merged`
     residuals_ : (N, n) array, features less their held-out values; errors_ : ErrorModel
     verdict_ : Verdict, how far to trust the map, in numbers and words
+    map_ : FittedMap, all that `fit` learned; the other attributes are views of it
 
     Raises
     ------
@@ -374,6 +397,7 @@ class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimato
     True
     """
 
+    @former_parameters(odds=("log_odds", np.log), n_neighbors=None)
     def __init__(
         self,
         n_iterations="auto",
@@ -382,9 +406,8 @@ class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimato
         regressor="auto",
         flow="closed",
         stop=0.5,
-        odds=ODDS,
+        log_odds=LOG_ODDS,
         placed_by="posterior",
-        n_neighbors="auto",
         n_components=None,
         n_pca=64,
         landmarks=None,
@@ -393,7 +416,7 @@ class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimato
         verbose=False,
     ):
         self.n_iterations, self.tau, self.regressor, self.flow = n_iterations, tau, regressor, flow
-        self.stop, self.odds, self.placed_by, self.n_neighbors = stop, odds, placed_by, n_neighbors
+        self.stop, self.log_odds, self.placed_by = stop, log_odds, placed_by
         self.n_components, self.n_pca, self.landmarks = n_components, n_pca, landmarks
         self.n_jobs, self.random_state, self.verbose = n_jobs, random_state, verbose
 
@@ -403,7 +426,7 @@ class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimato
 
         Parameters
         ----------
-        X : (N, m) array, data; a dask array or frame is not read into memory (@sec-lazy-rows)
+        X : (N, m) array, data; a dask array or frame is not read into memory
         y : (N,) or (N, n) array
             Feature values; an angle as `(sin, cos)`. NaN where the feature is missing: only the
             columns of this row are used, and it is placed like a new row.
@@ -416,21 +439,27 @@ class IteratedDiffusionMap(FlowSteps, FitReport, MapViews, Storage, BaseEstimato
         -------
         self
         """
-        flow = flow_of(self.flow)
-        rows = self.rows_ = self._rows(X, y, sample_weight, groups)
-        self.estimate_ = self._estimate(rows)
-        self.verdict_ = self._verdict(rows)
-        self.branches_, self.code_ = self._branches(rows)
-        self.values_, self.membership_ = completed(rows, self.estimate_, self.branches_)
-        self.unit_, self.fibre_share_ = self._geometry(flow, rows)
-        self.taus_ = self._taus(rows, taus_of(self.tau))
-        self.flow_ = flow.run(self._task(rows, self.taus_))
-        self.search_ = Search(self.flow_.embeddings()[-1])
-        self.errors_ = self._errors(rows)
-        self._look_at_map(rows)
+        options = checked(self)
+        rows, fresh, about = prepare(self, options, X, y, sample_weight, groups)
+        fitted = fit_map(rows, options, fresh, about, groups is not None)
+        warn_of(fitted)
+        self.map_ = fitted
         return self
 
     def fit_transform(self, X, y, **fit_params):
         "`fit`, and the coordinates of the rows."
         self.fit(X, y, **fit_params)
-        return Placed(self).coordinates if self._whole else self.transform(X)
+        return self.embedding_ if self.map_.whole else self.transform(X)
+
+    @one_thread()
+    def run_flow(self, tau):
+        "The flow of the fitted map, run again with another `tau`; the map is not changed."
+        check_is_fitted(self)
+        taus = taus_needed(self.map_, taus_of(tau), self)
+        return clone(self.flow_).run(self.map_.task(taus))
+
+    @classmethod
+    def _upgraded(cls, state):
+        parameters = {name: state[name] for name in cls().get_params() if name in state}
+        parameters["log_odds"] = float(np.log(state["odds"]))
+        return parameters | dict(map_=map_of_version_2(state))

@@ -6,21 +6,27 @@
 __all__ = ['ReebGraph', 'reeb_graph']
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #24a828e3
-from copy import copy
+from functools import cached_property
 from types import SimpleNamespace
 
 import numpy as np
+from joblib import parallel_config
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils.validation import check_is_fitted
 
 from ..branches.graph import Branches
-from ..branches.level_sets import ODDS, WINDOW
+from ..branches.level_sets import LOG_ODDS
 from ..branches.support import Support, supported
-from ..core.checks import check_choice, check_features, check_number, check_points
+from idm_nb.core.checks import (
+    check_choice,
+    check_features,
+    check_n_jobs,
+    check_number,
+    check_points,
+)
 from ..core.files import Storage
-from ..core.rows import PrincipalAxes, canonical_rows, mean_of
+from ..core.rows import PrincipalAxes, TrainingRows
 from .estimator import IteratedDiffusionMap
-from .rows import joined_groups
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #876d03b4
 def columns_of(branches, ranges, piece):
@@ -80,20 +86,6 @@ def draw_graph(graph, ax, points, size, cmap):
     ax.spines[["top", "right", "bottom"]].set_visible(False)
     return ax
 
-# %% ../../nbs/09_estimator/38_branches.ipynb #f0undon1
-def found_on(points, heights, groups, known, options):
-    "Axes, branches, membership and groups; rows that coincide count as one, with the mean feature."
-    if known is not None:
-        return PrincipalAxes(points), known, known.membership, groups
-    first, inverse = canonical_rows(points)
-    if len(first) < 4:
-        raise ValueError(f"points has only {len(first)} rows that differ: a graph needs 4")
-    axes = PrincipalAxes(points[first])
-    mean = mean_of(inverse, heights[:, None], np.ones(len(inverse)))[0][:, 0]
-    found = Branches(axes(points[first]), mean, **options)
-    groups = None if groups is None else joined_groups(groups, inverse, len(first))
-    return axes, found, found.membership[inverse], groups
-
 # %% ../../nbs/09_estimator/38_branches.ipynb #f808bd7b
 class ReebGraph(Storage):
     """Reeb graph of a feature on rows of data: its branches are the components of the level sets.
@@ -102,12 +94,8 @@ class ReebGraph(Storage):
     ----------
     points : (N, m) array, rows in units in which distances make sense
     heights : (N,) array, the feature at the rows, known or estimated
-    odds : float, default 20, evidence that a branch needs, see `level_sets`
-    window : float, default 1.5, rows of a window in units of `N^(2/3)`; with larger windows a
-        branch is more certain, and short branches are not found
-    n_neighbors : int or "auto", default "auto", of the walk, see `level_sets`
+    log_odds : float, default 3, log odds in nats that a branch needs, see `level_sets`
     groups : (N,) array, default None, rows that stay together in the halves of `support`
-    known : Branches, default None, the branches of these rows, if they have been found before
 
     Attributes
     ----------
@@ -131,22 +119,25 @@ class ReebGraph(Storage):
 
     glued, whole, candidates = None, None, ()
 
-    def __init__(
-        self,
-        points,
-        heights,
-        *,
-        odds=ODDS,
-        window=WINDOW,
-        n_neighbors="auto",
-        groups=None,
-        known=None,
-    ):
-        self.points = check_points(points, "points", min_points=4)
-        self.heights = check_heights(heights, len(self.points))
-        self.options = dict(odds=odds, window=window, n_neighbors=n_neighbors)
-        given, self.model = (self.points, self.heights, groups, known), None
-        self.axes, self.found, self.membership, self.groups = found_on(*given, self.options)
+    def __init__(self, points, heights, *, log_odds=LOG_ODDS, groups=None):
+        points = check_points(points, "points", min_points=4)
+        self.heights, self.log_odds, self.model = (
+            check_heights(heights, len(points)),
+            log_odds,
+            None,
+        )
+        rows = TrainingRows.of(points, self.heights[:, None], groups=groups)
+        if len(rows.X) < 4:
+            raise ValueError(f"points has only {len(rows.X)} rows that differ: a graph needs 4")
+        self.axes, self.groups = PrincipalAxes(rows.X), None if groups is None else rows.groups
+        self.found = Branches(self.axes(rows.X), rows.y[:, 0], log_odds=log_odds)
+        self.membership = self.found.membership[rows.inverse]
+
+    @classmethod
+    def _of(cls, **attributes):
+        graph = cls.__new__(cls)
+        vars(graph).update(attributes)
+        return graph
 
     nodes = property(lambda self: (self.glued or self.found).nodes)
     branches = property(lambda self: (self.glued or self.found).ends)
@@ -167,6 +158,13 @@ class ReebGraph(Storage):
         joined[tuple(self.branches.T)] = 1
         return connected_components(joined, directed=False)[1][self.branches[:, 0]]
 
+    @cached_property
+    def refits(self):
+        "The `Support` of the graph with all branches; one branch needs no refits."
+        found, none = self.found, dict(n_refits=0) if len(self.found.ends) == 1 else {}
+        options = dict(groups=self.groups, log_odds=self.log_odds, **none)
+        return Support(found.search.points, found.heights, **options)
+
     def support(self, n_jobs=None):
         """Shares of refits on half of the rows that find two branches apart, and in one piece.
 
@@ -178,7 +176,9 @@ class ReebGraph(Storage):
         -------
         dict of lists, a row for each two branches that share feature values, see `Support.pairs`
         """
-        return refits_of(self, n_jobs).pairs(known_branches(self), self.nodes, self.branches)
+        found, glued = self.found, self.glued
+        known = found.membership if glued is None else glued.at(found.membership, found.heights)
+        return refits_of(self, n_jobs).pairs(known, self.nodes, self.branches)
 
     def at(self, support=0.6, *, n_jobs=None):
         """The graph with the branches that are apart in at least this share of the refits.
@@ -237,30 +237,24 @@ class ReebGraph(Storage):
         return "ReebGraph: " + pieces_in_words(self)
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #13ef28b8
-def known_branches(graph):
-    "Branch of the distinct rows with a known feature, in which the graph was found."
-    found, glued = graph.found, graph.glued
-    return found.membership if glued is None else glued.at(found.membership, found.heights)
-
-
 def refits_of(graph, n_jobs=None):
-    "The `Support` of a graph, computed once; one branch needs no refits."
+    "The refits of the graph with all branches, computed once, `n_jobs` at a time."
+    check_n_jobs(n_jobs)
     whole = graph.whole or graph
-    if not hasattr(whole, "_cache_refits"):
-        found, none = whole.found, dict(n_refits=0) if len(whole.found.ends) == 1 else {}
-        given = dict(groups=whole.groups, n_jobs=n_jobs, **whole.options, **none)
-        whole._cache_refits = Support(found.search.points, found.heights, **given)
-    return whole._cache_refits
+    if n_jobs is None:
+        return whole.refits
+    with parallel_config(n_jobs=n_jobs):
+        return whole.refits
 
 
 def coarser(graph, support, n_jobs=None):
     "See `ReebGraph.at`."
     check_number("support", support, 0, 1)
     whole = graph.whole or graph
-    coarse, refits = copy(whole), refits_of(whole, n_jobs)
-    coarse.glued, _, coarse.candidates = supported(whole.found, refits, support)
-    coarse.whole, coarse.membership = whole, coarse.glued.at(whole.membership, whole.heights)
-    return coarse
+    glued, _, candidates = supported(whole.found, refits_of(whole, n_jobs), support)
+    membership = glued.at(whole.membership, whole.heights)
+    changed = dict(glued=glued, candidates=candidates, whole=whole, membership=membership)
+    return ReebGraph._of(**whole.__getstate__() | changed)
 
 
 def placed_on(graph, X, heights=None):
@@ -355,15 +349,15 @@ def check_heights(heights, n, vary=True):
     return values[:, 0]
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #0fecad6b
-def reeb_graph(model, y=None, *, odds=None, window=WINDOW, groups=None, support=False, n_jobs=None):
+def reeb_graph(model, y=None, *, log_odds=None, groups=None, support=False, n_jobs=None):
     """The Reeb graph of a feature: of the one that a map has learned, or of a given one.
 
     Parameters
     ----------
     model : fitted IteratedDiffusionMap with one scalar feature, or (N, m) array of rows
     y : (N,) array, the feature of the rows; default None, for a map
-    odds : float, default None: that of the map, or 20 for rows; evidence that a branch needs
-    window : float, default 1.5, rows of a window in units of `N^(2/3)`
+    log_odds : float, default None: that of the map, or 3 for rows; log odds in nats that a branch
+        needs
     groups : (N,) array, default None, rows that stay together in the halves of `support`; a
         map has its own
     support : bool or float, default False
@@ -395,30 +389,34 @@ def reeb_graph(model, y=None, *, odds=None, window=WINDOW, groups=None, support=
         "support", support, 0, 1
     )
     if y is not None:
-        chosen = ODDS if odds is None else odds
-        graph = ReebGraph(model, y, odds=chosen, window=window, groups=groups)
+        graph = ReebGraph(
+            model, y, log_odds=LOG_ODDS if log_odds is None else log_odds, groups=groups
+        )
     else:
-        graph = graph_of_map(model, odds, window)
+        graph = graph_of_map(model, log_odds)
     return (
         graph if support is False else graph.at(0.6 if support is True else support, n_jobs=n_jobs)
     )
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #fc89ed38
-def graph_of_map(model, odds, window):
+def graph_of_map(model, log_odds):
     "The `ReebGraph` of a fitted map."
     if not isinstance(model, IteratedDiffusionMap):
         raise TypeError(f"model must be a fitted IteratedDiffusionMap, got {type(model).__name__}")
     check_is_fitted(model)
-    check_number("window", window, 0, open_low=True)
-    rows, known, membership = model.rows_, model.branches_, model.membership_
-    chosen = model.odds if odds is None else check_number("odds", odds, 1, endless=True)
-    options = dict(odds=chosen, window=window, n_neighbors=model.n_neighbors)
-    if chosen != model.odds or window != WINDOW:
-        known = Branches(rows.points[rows.known], model.estimate_.held_out_, **options)
-        membership = known.assign(rows.points, model.values_)
+    fitted, chosen = model.map_, model.log_odds if log_odds is None else log_odds
+    rows, known, membership = fitted.rows, fitted.branches, fitted.branch
+    heights = check_heights(fitted.values, len(fitted.values))[rows.inverse]
+    if chosen != model.log_odds:
+        known = Branches(rows.points[rows.known], fitted.estimate.held_out_, log_odds=chosen)
+        membership = known.assign(rows.points, fitted.values)
         membership[rows.known] = known.membership
-    graph = ReebGraph(rows.X, model.values_, groups=rows.of_known()[3], known=known)
-    graph.options, graph.membership = options, membership[rows.inverse]
-    graph.heights, graph.points = graph.heights[rows.inverse], rows.X[rows.inverse]
-    graph.model = model if known is model.branches_ else None
-    return graph
+    return ReebGraph._of(
+        found=known,
+        axes=rows.axes,
+        groups=rows.of_known()[3],
+        heights=heights,
+        membership=membership[rows.inverse],
+        log_odds=chosen,
+        model=model if known is fitted.branches else None,
+    )

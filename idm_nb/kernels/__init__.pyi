@@ -1,4 +1,3 @@
 from .local_kernel import StretchedMetric as StretchedMetric
 from .local_kernel import local_generator as local_generator
-from .local_kernel import prototypical_moments as prototypical_moments
 from .local_kernel import tangent_moments as tangent_moments

@@ -89,7 +89,7 @@ def fit_counted(model, X, y, sample_weight=None):
 
 # %% ../../nbs/07_regression/24_any_regressor.ipynb #d3b1b441
 def _values(model, X, n):
-    "Predictions `(q, n)` of a foreign regressor, checked."
+    "Predictions `(q, n)` of a regressor of another package, checked."
     found = np.asarray(model.predict(X))
     if found.size != len(X) * n or found.dtype.kind not in "biuf" or not np.all(np.isfinite(found)):
         raise ValueError(
@@ -140,16 +140,18 @@ def for_file(model):
 class Boosting(RegressorMixin, Storage, BaseEstimator):
     "Gradient boosting (scikit-learn's) for one feature or several; a file holds its trees as arrays."
 
+    _not_saved = ("models_",)
+
     def __init__(self, random_state=None):
         self.random_state = random_state
 
     def fit(self, X, y, sample_weight=None):
         boost = lambda: HistGradientBoostingRegressor(random_state=self.random_state)
         columns = y[:, None] if y.ndim == 1 else y
-        self._cache_models = [boost().fit(X, column, sample_weight) for column in columns.T]
-        self.trees_ = [for_file(model) for model in self._cache_models]
+        self.models_ = [boost().fit(X, column, sample_weight) for column in columns.T]
+        self.trees_ = [for_file(model) for model in self.models_]
         return self
 
     def predict(self, X):
-        models = getattr(self, "_cache_models", self.trees_)
+        models = getattr(self, "models_", self.trees_)
         return np.stack([model.predict(X) for model in models], axis=1)

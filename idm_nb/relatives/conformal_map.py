@@ -8,16 +8,16 @@ __all__ = ['ConformalMap']
 # %% ../../nbs/10_relatives/42_conformal_map.ipynb #0d925502
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted
 
-from ..core.checks import check_choice, check_fit, check_new, check_number, is_auto
+from ..core.checks import check_number, check_table, is_auto
 from ..core.files import Storage
 from ..core.rows import RowLookup
 from ..derivatives.scaling_law import tune_local_bandwidth
-from ..diffusion.diffusion_map import SpectralMap, whole_dimension
+from ..diffusion.diffusion_map import whole_dimension
 from ..diffusion.neighbors import NeighborGraph, squared_lengths, warn_if_apart
 from ..diffusion.numerics import KernelSum
 from ..diffusion.operator import Diffusion, Metric
+from .hidden_lengths import MetricMap, checked_sizes
 
 # %% ../../nbs/10_relatives/42_conformal_map.ipynb #8a7960c9
 class ConformalMetric(Metric):
@@ -33,36 +33,12 @@ class ConformalMetric(Metric):
         self.points, self.scales = points, scales
 
     def squared_lengths(self, other, rows, columns):
-        "Squared lengths `(e,)` of the steps from `self.points[rows]` to `other.points[columns]`."
+        """Squared lengths `(e,)` of the steps from `self.points[rows]` to `other.points[columns]`.
+
+        `other` is a metric of the same kind; `rows` and `columns` are int arrays `(e,)`.
+        """
         lengths = squared_lengths(self.points, other.points, rows, columns)
         return self.scales[rows] * other.scales[columns] * lengths
-
-# %% ../../nbs/10_relatives/42_conformal_map.ipynb #685de84b
-def without_self(neighborhood, k):
-    "Distances `(n, k)` to the nearest points other than the point itself."
-    length = neighborhood.distances
-    here = length[:, :1] == 0
-    return np.where(here, length[:, 1 : k + 1], length[:, :k])
-
-
-def pilot_density(neighborhood, n_points, dimension, n_nearest, keep_self):
-    """Estimate the density `(n,)`, with a bandwidth from the neighbours of each point.
-
-    Parameters
-    ----------
-    neighborhood : Neighborhood of the points among the training points
-    n_points : int, number of training points
-    dimension : float
-    n_nearest : int, neighbours that set the bandwidth of a point
-    keep_self : bool, count a training point at distance zero (grids) or not (random points)
-    """
-    length = without_self(neighborhood, neighborhood.distances.shape[1] - 1)
-    square = np.mean(length[:, :n_nearest] ** 2, axis=1)
-    square = np.maximum(square, 1e-12 * np.median(square) + 1e-300)
-    counted = np.exp(-(length**2) / (2 * square[:, None])).sum(axis=1)
-    if keep_self:
-        counted += neighborhood.distances[:, 0] == 0
-    return counted / (n_points - (not keep_self)) / (2 * np.pi * square) ** (dimension / 2)
 
 # %% ../../nbs/10_relatives/42_conformal_map.ipynb #1043fc28
 class LocalScales(Storage):
@@ -74,21 +50,33 @@ class LocalScales(Storage):
     dimension : float
     n_nearest : int, neighbours that set the bandwidth of the density
     epsilon : float, bandwidth of the kernel, as a number
-    keep_self : bool, whether a point counts in its own density
+    keep_self : bool, whether a point counts in its own density (grids) or not (random points)
     """
 
     def __init__(self, graph, dimension, n_nearest, epsilon, keep_self):
         self.graph, self.dimension, self.n_nearest = graph, dimension, n_nearest
         self.epsilon, self.keep_self = epsilon, keep_self
-        self.pilot = self._pilot(graph) ** (1 / dimension)
+        self.pilot = self.pilot_density(graph) ** (1 / dimension)
 
-    def _pilot(self, neighborhood):
-        n = len(self.graph)
-        return pilot_density(neighborhood, n, self.dimension, self.n_nearest, self.keep_self)
+    def pilot_density(self, neighborhood):
+        "Density `(n,)`, with a bandwidth from the distances to the nearest other points."
+        length = neighborhood.distances
+        here = length[:, :1] == 0
+        others = np.where(here, length[:, 1:], length[:, :-1])
+        square = np.mean(others[:, : self.n_nearest] ** 2, axis=1)
+        square = np.maximum(square, 1e-12 * np.median(square) + 1e-300)
+        counted = np.exp(-(others**2) / (2 * square[:, None])).sum(axis=1)
+        if self.keep_self:
+            counted += here[:, 0]
+        count = len(self.graph) - (not self.keep_self)
+        return counted / count / (2 * np.pi * square) ** (self.dimension / 2)
 
-    def density(self, points, neighborhood):
-        "Density `(n,)`: the pilot estimate times the correction from the row sums of its kernel."
-        pilot = self._pilot(neighborhood)
+    def metric(self, points, neighborhood):
+        """The `ConformalMetric` at `points` `(n, m)` with their `neighborhood`.
+
+        The pilot density is multiplied by the row sums of its kernel, which are one where it is right.
+        """
+        pilot = self.pilot_density(neighborhood)
         metric = ConformalMetric(points, pilot ** (1 / self.dimension))
         trained = ConformalMetric(self.graph.points, self.pilot)
         rows = neighborhood.rows
@@ -100,15 +88,15 @@ class LocalScales(Storage):
         total = np.bincount(rows, weights, minlength=len(points))
         count = len(self.graph) - (not self.keep_self)
         ratio = total / (2 * np.pi * self.epsilon) ** (self.dimension / 2) / count
-        return pilot * np.clip(ratio, 1e-2, 1e2)
-
-    def metric(self, points, neighborhood):
-        "The `ConformalMetric` at some points."
-        return ConformalMetric(points, self.density(points, neighborhood) ** (1 / self.dimension))
+        density = pilot * np.clip(ratio, 1e-2, 1e2)
+        return ConformalMetric(points, density ** (1 / self.dimension))
 
 # %% ../../nbs/10_relatives/42_conformal_map.ipynb #7e2b4b20
 def looks_like_a_grid(graph, dimension, n_nearest):
-    "Whether the points are a grid: the diffusion map's test, in units of the local spacing."
+    """Whether the points are a grid: the diffusion map's test, in units of the local spacing.
+
+    `graph` is their NeighborGraph; `dimension` and `n_nearest` are those of `LocalScales`.
+    """
     scales = LocalScales(graph, dimension, n_nearest, 1.0, False).pilot
     metric = ConformalMetric(graph.points, scales)
     lengths = metric.squared_lengths(metric, graph.rows, graph.indices)
@@ -118,7 +106,7 @@ def looks_like_a_grid(graph, dimension, n_nearest):
     return KernelSum(data, precomputed=True).keep_self
 
 # %% ../../nbs/10_relatives/42_conformal_map.ipynb #271ba000
-class ConformalMap(SpectralMap):
+class ConformalMap(MetricMap):
     """Diffusion map in the geometry in which the points are even; invariant under conformal maps.
 
     Parameters
@@ -173,41 +161,35 @@ class ConformalMap(SpectralMap):
         self.n_density_neighbors, self.dimension = n_density_neighbors, dimension
         self.keep_self, self.time, self.random_state = keep_self, time, random_state
 
-    def extend(self, X):
-        "Eigenfunctions `(n, n_components + 1)` at new points, constant first."
-        check_is_fitted(self)
-        X = check_new(self, X)
-        near = self.graph_.query(X)
-        found = self.diffusion_.extend(self.local_scales_.metric(X, near), near)
-        return self.rows_.recall(X, found, self.eigenfunctions_)
+    scales_ = property(lambda self: self.diffusion_.metric.scales)
+    sampling_density_ = property(lambda self: self.scales_**self.dimension_used_)
 
     def fit(self, X, y=None):
         "Compute the geometry in which the points `X` `(N, m)` are even, and its eigenfunctions."
-        X = check_fit(self, X)
-        effective = check_number("n_effective", self.n_effective, 1)
+        X, columns = check_table(self, X)
+        n, k = checked_sizes(self, len(X), width=10)
         nearest = check_number("n_density_neighbors", self.n_density_neighbors, 1, integer=True)
-        n = min(check_number("n_components", self.n_components, 1, integer=True), len(X) - 1)
         check_number("time", self.time, 0)
-        check_choice("keep_self", self.keep_self, ("auto", True, False))
-        k = self.n_neighbors
-        k = min(int(max(64, 10 * effective)), len(X) - 1) if is_auto(k) else k
-        self.graph_, self.rows_, nearest = NeighborGraph(X, k), RowLookup(X), min(nearest, k)
-        self.n_connected_components_ = warn_if_apart(self.graph_)
-        self.dimension_ = self.dimension_used_ = self.dimension
-        if is_auto(self.dimension):
-            self.dimension_ = float(np.median(tune_local_bandwidth(X)[1]))
-            self.dimension_used_ = whole_dimension(self.dimension_)
-        d = float(check_number("dimension", self.dimension_used_, 0, open_low=True))
-        self.epsilon_ = (effective / len(X)) ** (2 / d) / (2 * np.pi)
-        self.keep_self_ = self.keep_self
-        if is_auto(self.keep_self):
-            self.keep_self_ = looks_like_a_grid(self.graph_, d, nearest)
-        local = self.local_scales_ = LocalScales(
-            self.graph_, d, nearest, self.epsilon_, self.keep_self_
-        )
-        self.sampling_density_ = local.density(X, self.graph_)
-        metric = ConformalMetric(X, self.sampling_density_ ** (1 / d))
-        options = dict(dimension=d, keep_self=self.keep_self_, random_state=self.random_state)
-        self.diffusion_ = Diffusion(metric, self.graph_, self.epsilon_, n + 1, **options)
-        self.scales_, self._n_features_out = metric.scales, n
+        graph = NeighborGraph(X, k)
+        count, dimension = warn_if_apart(graph), self.dimension
+        if is_auto(dimension):
+            dimension = float(np.median(tune_local_bandwidth(X)[1]))
+        d = whole_dimension(dimension) if is_auto(self.dimension) else self.dimension
+        d = float(check_number("dimension", d, 0, open_low=True))
+        epsilon = (self.n_effective / len(X)) ** (2 / d) / (2 * np.pi)
+        keep_self = self.keep_self
+        if is_auto(keep_self):
+            keep_self = looks_like_a_grid(graph, d, nearest)
+        local = LocalScales(graph, d, nearest, epsilon, keep_self)
+        options = dict(dimension=d, keep_self=keep_self, random_state=self.random_state)
+        diffusion = Diffusion(local.metric(X, graph), graph, epsilon, n + 1, **options)
+        self._record(columns)
+        self.graph_, self.rows_, self.local_scales_ = graph, RowLookup(X), local
+        self.diffusion_, self.epsilon_, self.keep_self_ = diffusion, epsilon, keep_self
+        self.dimension_, self.dimension_used_ = dimension, d
+        self.n_connected_components_, self._n_features_out = count, n
         return self
+
+    def _metric_at(self, X):
+        near = self.graph_.query(X)
+        return self.local_scales_.metric(X, near), near

@@ -7,25 +7,16 @@ __all__ = ['DiffeomorphismMap']
 
 # %% ../../nbs/10_relatives/43_diffeomorphism.ipynb #d4425b1c
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    MultiOutputMixin,
-    RegressorMixin,
-    TransformerMixin,
-)
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from idm_nb.core.checks import (
-    check_choice,
     check_features,
-    check_fit,
-    check_new,
     check_number,
     check_points,
+    check_table,
     is_auto,
 )
-from ..core.files import Storage
 from ..core.rows import RowLookup, distinct_rows
 from ..derivatives.derivative import LocalRegression
 from ..diffusion.diffusion_map import DiffusionMap
@@ -34,93 +25,42 @@ from ..diffusion.neighbors import NeighborGraph, warn_if_apart
 from ..diffusion.numerics import KernelSum
 from ..diffusion.operator import Diffusion
 from ..kernels.local_kernel import StretchedMetric
-
-# %% ../../nbs/10_relatives/43_diffeomorphism.ipynb #a8aa6312
-class PulledBack(Storage):
-    """The left side of the diagram: spectrum of the source points in the metric of their images.
-
-    Parameters
-    ----------
-    X, Y : (N, m) and (N, n) arrays, points and images
-    graph : NeighborGraph of `X`
-    epsilon : float, bandwidth, a squared length of the image; n : int, eigenfunctions
-    ridge : float, of the regression for `DH`; **options : passed to `Diffusion`
-    """
-
-    smallest = 1e-6  # Markov eigenvalues below it are lost to rounding in the extension
-
-    def __init__(self, X, Y, graph, epsilon, n, ridge, **options):
-        self.graph, self.rows, self.groups = graph, RowLookup(X), distinct_rows(X)[1]
-        self.regression = LocalRegression(ridge=ridge).fit(graph, Y, self.groups)
-        metric = StretchedMetric(X, self.regression.derivatives_)
-        self.diffusion = Diffusion(metric, graph, epsilon, n, **options)
-        self.usable = self.diffusion.spectrum.markov_eigenvalues > self.smallest
-
-    functions = property(lambda self: self.diffusion.spectrum.functions * self.usable)
-    eigenvalues = property(lambda self: self.diffusion.spectrum.laplacian_eigenvalues)
-
-    def extend(self, X):
-        "Eigenfunctions `(q, n)` at new points, from the derivative estimated there."
-        near, copy = self.graph.query(X), self.rows.find(X)
-        groups = np.where(copy >= 0, self.groups[copy], -1)
-        metric = StretchedMetric(X, self.regression.predict(X, near, groups)[1])
-        found = self.diffusion.extend(metric, near) * self.usable
-        return self.rows.recall(X, found, self.functions)
-
-# %% ../../nbs/10_relatives/43_diffeomorphism.ipynb #05341dd9
-class FromCoordinates(Storage):
-    "Local regression of points `(N, m)` on their coordinates `(N, n)`."
-
-    def __init__(self, graph, points):
-        self.regression = LocalRegression().fit(graph, points)
-
-    def __call__(self, places):
-        "Points `(q, m)` at coordinates `(q, n)`."
-        return self.regression.predict(places, self.regression.graph.query(places))[0]
-
-
-def _columns(y):
-    y = np.asarray(y, dtype=float)
-    return y[:, None] if y.ndim == 1 else y
-
-# %% ../../nbs/10_relatives/43_diffeomorphism.ipynb #03c19f57
-FADE = 4.0  # the last coordinates are damped by exp(-4) before the regression
-
-
-def check_sides(model, X, y):
-    "Returns checked `X`, `Y`, number of components and of neighbours for `DiffeomorphismMap.fit`."
-    X = check_fit(model, X, min_points=4)
-    Y = check_features(y, len(X))
-    n = check_number("n_components", model.n_components, 1, integer=True)
-    check_number("n_effective", model.n_effective, 1)
-    check_number("ridge", model.ridge, 0, open_low=True)
-    check_choice("keep_self", model.keep_self, ("auto", True, False))
-    k = model.n_neighbors
-    if is_auto(k):
-        k = min(int(max(64, 12 * model.n_effective)), len(X) - 1)
-    return X, Y, min(n, len(X) - 1), check_number("n_neighbors", k, 2, integer=True)
+from .hidden_lengths import MetricMap, checked_sizes
 
 # %% ../../nbs/10_relatives/43_diffeomorphism.ipynb #3af3f06c
-def both_sides(model, X, Y, n, k):
-    "Returns the `DiffusionMap` of the image, and the source in the image's metric and bandwidth."
+FADE = 4.0  # the last coordinates are damped by exp(-4) before the regression
+LEAST = 1e-6  # Markov eigenvalues below it are lost to rounding in the extension
+
+
+def fit_diagram(model, X, Y):
+    """The attributes of a fitted `DiffeomorphismMap`, as a dict.
+
+    `model` has the parameters, `X` `(N, m)` are the points of the source and `Y` `(N, n)` their images.
+    """
+    n, k = checked_sizes(model, len(X), width=12)
+    ridge = check_number("ridge", model.ridge, 0, open_low=True)
     test, graph = KernelSum(Y), NeighborGraph(X, k)
     warn_if_apart(graph)
     keep_self = test.keep_self if is_auto(model.keep_self) else bool(model.keep_self)
     options = dict(keep_self=keep_self, random_state=model.random_state)
-    image = DiffusionMap(n, epsilon=test.at_neighbors(model.n_effective), n_neighbors=k, **options)
-    image.fit(Y)
-    options.update(dimension=image.dimension_used_, ridge=model.ridge)
-    return image, PulledBack(X, Y, graph, image.epsilon_, n + 1, **options)
+    epsilon = test.at_neighbors(model.n_effective)
+    image = DiffusionMap(n, epsilon=epsilon, n_neighbors=k, **options).fit(Y)
+    regression = LocalRegression(ridge=ridge).fit(graph, Y, distinct_rows(X)[1])
+    metric = StretchedMetric(X, regression.derivatives_)
+    options["dimension"] = image.dimension_used_
+    source = Diffusion(metric, graph, epsilon, n + 1, **options)
+    here = source.spectrum.functions * (source.spectrum.markov_eigenvalues > LEAST)
+    there, rates = image.eigenfunctions_, image.laplacian_eigenvalues_[1:]
+    weights = np.exp(FADE * rates / max(-rates.min(), 1e-300))
+    places = NeighborGraph(there[:, 1:] * weights, k)
+    to_image, to_source = (LocalRegression().fit(places, side) for side in (Y, X))
+    found = dict(rows_=RowLookup(X), diffusion_=source, regression_=regression, image_map_=image)
+    found |= dict(weights_=weights, to_image_=to_image, to_source_=to_source, _n_features_out=n)
+    found["linear_map_"] = np.linalg.lstsq(here, there, rcond=None)[0]
+    return found | dict(residual_=linear_residual(here[:, 1:], there[:, 1:]))
 
 # %% ../../nbs/10_relatives/43_diffeomorphism.ipynb #81944064
-class DiffeomorphismMap(
-    ClassNamePrefixFeaturesOutMixin,
-    MultiOutputMixin,
-    RegressorMixin,
-    TransformerMixin,
-    Storage,
-    BaseEstimator,
-):
+class DiffeomorphismMap(MultiOutputMixin, RegressorMixin, MetricMap):
     """A smooth invertible map between two data sets, as a matrix between eigenfunctions.
 
     Parameters
@@ -141,8 +81,9 @@ class DiffeomorphismMap(
     linear_map_ : (n_components + 1, n_components + 1) array, from source to image eigenfunctions
     residual_ : float, relative residual of the linear map; near zero for a diffeomorphism
     image_map_ : DiffusionMap of the image points
-    source_ : PulledBack, the source points in the metric of the image
-    eigenfunctions_, laplacian_eigenvalues_ : those of `source_`, as in `DiffusionMap`
+    regression_ : LocalRegression of the images on the source points, for `DH`
+    eigenfunctions_, laplacian_eigenvalues_, markov_eigenvalues_, density_ : as in `DiffusionMap`, of
+        the source points in the metric of their images
     epsilon_ : float, bandwidth, a squared length of the image
 
     References
@@ -173,8 +114,9 @@ class DiffeomorphismMap(
         self.n_neighbors, self.keep_self, self.random_state = n_neighbors, keep_self, random_state
 
     epsilon_ = property(lambda self: self.image_map_.epsilon_)
-    eigenfunctions_ = property(lambda self: self.source_.functions)
-    laplacian_eigenvalues_ = property(lambda self: self.source_.eigenvalues)
+    dimension_used_ = property(lambda self: self.image_map_.dimension_used_)
+    _usable = property(lambda self: self.markov_eigenvalues_ > LEAST)
+    eigenfunctions_ = property(lambda self: self.diffusion_.spectrum.functions * self._usable)
 
     def fit(self, X, y):
         """Fit the map.
@@ -188,31 +130,31 @@ class DiffeomorphismMap(
         -------
         self
         """
-        X, Y, n, k = check_sides(self, X, y)
-        self._one_feature, self._n_features_out = np.asarray(y).ndim == 1, n
-        self.image_map_, self.source_ = both_sides(self, X, Y, n, k)
-        here, there = self.eigenfunctions_, self.image_map_.eigenfunctions_
-        self.linear_map_ = np.linalg.lstsq(here, there, rcond=None)[0]
-        self.residual_ = linear_residual(here[:, 1:], there[:, 1:])
-        rates = self.image_map_.laplacian_eigenvalues_[1:]
-        self.weights_ = np.exp(FADE * rates / max(-rates.min(), 1e-300))
-        places = NeighborGraph(there[:, 1:] * self.weights_, k)
-        self.to_image_, self.to_source_ = FromCoordinates(places, Y), FromCoordinates(places, X)
-        return self
+        X, columns = check_table(self, X, min_points=4)
+        Y, one_feature = check_features(y, len(X)), np.asarray(y).ndim == 1
+        return self._record(columns, **fit_diagram(self, X, Y), _one_feature=one_feature)
+
+    def _metric_at(self, X):
+        regression, copy = self.regression_, self.rows_.find(X)
+        near, groups = regression.graph.query(X), np.where(copy >= 0, regression.groups[copy], -1)
+        return StretchedMetric(X, regression.predict(X, near, groups)[1]), near
+
+    def extend(self, X):
+        "Eigenfunctions `(q, n_components + 1)` at new points of the source, constant first."
+        return super().extend(X) * self._usable
 
     def transform(self, X):
         "Coordinates `(q, n_components)` of source points: eigenfunctions of the image at `H(x)`."
-        check_is_fitted(self)
-        return self._coordinates(check_new(self, X))
+        return (self.extend(X) @ self.linear_map_)[:, 1:]
 
-    def _coordinates(self, X):
-        "Coordinates of checked source points, an array whatever `transform` is set to return."
-        return (self.source_.extend(X) @ self.linear_map_)[:, 1:]
+    def fit_transform(self, X, y):
+        "Fit, and return the coordinates of the source points."
+        return (self.fit(X, y).eigenfunctions_ @ self.linear_map_)[:, 1:]
 
     def predict(self, X):
         "Images of source points `(q, m)`: `(q,)` or `(q, n)`, like `y` in `fit`."
-        check_is_fitted(self)
-        images = self.to_image_(self._coordinates(check_new(self, X)) * self.weights_)
+        coordinates = (self.extend(X) @ self.linear_map_)[:, 1:]
+        images = self.to_image_.predict(coordinates * self.weights_)[0]
         return images[:, 0] if self._one_feature else images
 
     def __sklearn_tags__(self):
@@ -223,9 +165,9 @@ class DiffeomorphismMap(
     def transform_image(self, y):
         "Coordinates `(q, n_components)` of image points `(q, n)`: the right side of the diagram."
         check_is_fitted(self)
-        return self.image_map_.extend(check_points(_columns(y), "y"))[:, 1:]
+        y = np.asarray(y, dtype=float)
+        return self.image_map_.extend(check_points(y[:, None] if y.ndim == 1 else y, "y"))[:, 1:]
 
     def inverse_predict(self, y):
         "Source points `(q, m)` of image points `(q, n)`."
-        places = self.transform_image(y) * self.weights_
-        return self.to_source_(places)
+        return self.to_source_.predict(self.transform_image(y) * self.weights_)[0]

@@ -9,10 +9,13 @@ __all__ = ['covariances_from_bursts', 'drift_from_bursts', 'covariances_from_bal
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import euclidean_distances
+from sklearn.neighbors import radius_neighbors_graph
+from sklearn.utils.validation import check_is_fitted
 
-from ..core.checks import check_number, check_points
+from ..core.checks import check_choice, check_new, check_number, check_points, is_auto
 from ..core.work import chunks
-from ..diffusion.neighbors import row_index
+from ..diffusion.diffusion_map import SpectralMap
+from ..diffusion.neighbors import Neighborhood
 from ..diffusion.operator import Metric
 
 # %% ../../nbs/10_relatives/40_hidden_lengths.ipynb #d7dc7474
@@ -88,16 +91,6 @@ def drift_from_bursts(bursts, starts, *, dt):
         raise ValueError(f"starts has shape {starts.shape}, but bursts has {bursts.shape}")
     return (bursts.mean(axis=1) - starts) / dt
 
-# %% ../../nbs/10_relatives/40_hidden_lengths.ipynb #18aa95a0
-def _members_by_distance(X, radius):
-    "Sparse `(N, N)` matrix with ones where two rows of `X` are at most `radius` apart."
-    found = []
-    for piece in chunks(len(X), 16 * len(X)):
-        square = euclidean_distances(X[piece], X, squared=True)
-        square[np.arange(len(square)), np.arange(piece.start, piece.stop)] = 0
-        found.append(sp.csr_matrix(square <= radius**2, dtype=np.float64))
-    return sp.vstack(found, format="csr")
-
 # %% ../../nbs/10_relatives/40_hidden_lengths.ipynb #94b82d01
 def covariances_from_balls(X, *, radius, dimension, members=None):
     """Estimate the covariances `J J'` of a map from the images of small balls of its parameters.
@@ -135,11 +128,11 @@ def covariances_from_balls(X, *, radius, dimension, members=None):
     if np.ndim(X) == 3:
         return (d + 2) / radius**2 * covariances_from_bursts(check_bursts(X, "X"), dt=1.0)
     X = check_points(X)
-    inside = _members_by_distance(X, radius) if members is None else sp.csr_matrix(members)
+    inside = radius_neighbors_graph(X, radius) if members is None else sp.csr_matrix(members)
     if inside.shape != (len(X), len(X)):
         raise ValueError(f"members must be {len(X)} by {len(X)}, got {inside.shape}")
-    others = inside - inside.multiply(sp.eye_array(len(X)))
-    others = sp.csr_matrix(others, dtype=np.float64)
+    others = sp.csr_matrix(inside - inside.multiply(sp.eye_array(len(X))), dtype=np.float64)
+    others.sort_indices()
     others.eliminate_zeros()
     count = np.diff(others.indptr)
     if count.min() < d:
@@ -155,7 +148,7 @@ def covariances_from_balls(X, *, radius, dimension, members=None):
 
 # %% ../../nbs/10_relatives/40_hidden_lengths.ipynb #46233d45
 def check_covariances(covariances, n_points, n_columns):
-    "Returns the covariances as a finite array `(N, m, m)` of symmetric matrices."
+    "`covariances` as an array `(n_points, n_columns, n_columns)`, finite, symmetric, not zero."
     covariances = np.asarray(covariances, dtype=np.float64)
     shape = (n_points, n_columns, n_columns)
     if covariances.shape != shape:
@@ -177,26 +170,24 @@ def check_covariances(covariances, n_points, n_columns):
     return covariances
 
 # %% ../../nbs/10_relatives/40_hidden_lengths.ipynb #00677142
-def stretch_factors(covariances, rank, guard=True):
+def stretch_factors(covariances, rank):
     """Inverse covariances on the leading directions, as a number and a few vectors per point.
 
     Parameters
     ----------
     covariances : (N, m, m) array
-    rank : int, leading directions to keep
-    guard : bool, default True: measure the other directions with the widest variance
-        False drops them, which is the plain pseudo-inverse.
+    rank : int, leading directions; the others are measured with the widest variance `mu_1`
 
     Returns
     -------
-    floor : (N,) array, `1 / mu_1` (zero without guard)
-    factors : (N, rank - 1, m) array, or (N, rank, m) without guard
+    floor : (N,) array, `1 / mu_1`
+    factors : (N, rank - 1, m) array
     """
-    floor = np.zeros(len(covariances))
-    factors = np.empty((len(covariances), rank - guard, covariances.shape[1]))
+    floor = np.empty(len(covariances))
+    factors = np.empty((len(covariances), rank - 1, covariances.shape[1]))
     for piece in chunks(len(covariances), 32 * covariances[0].size):
         values, vectors = np.linalg.eigh(covariances[piece])
-        values, vectors = values[:, ::-1][:, :rank], vectors[:, :, ::-1][:, :, :rank]
+        values, vectors = values[:, ::-1][:, :rank], vectors[:, :, ::-1][:, :, 1:rank]
         poor = values[:, -1] <= 1e-12 * values[:, 0]
         if poor.any():
             held = np.sum(values[poor.argmax()] > 1e-12 * values[poor.argmax(), 0])
@@ -204,10 +195,8 @@ def stretch_factors(covariances, rank, guard=True):
                 f"the covariance of point {piece.start + poor.argmax()} has rank {held}, below "
                 f"{rank}: pass rank= the number of independent variables, or larger bursts"
             )
-        if guard:
-            floor[piece] = 1 / values[:, 0]
-            values, vectors = values[:, 1:], vectors[:, :, 1:]
-        scale = np.sqrt(1 / values - floor[piece, None])
+        floor[piece] = 1 / values[:, 0]
+        scale = np.sqrt(1 / values[:, 1:] - floor[piece, None])
         factors[piece] = np.swapaxes(vectors * scale[:, None, :], 1, 2)
     return floor, factors
 
@@ -240,7 +229,10 @@ class CovarianceMetric(Metric):
         return CovarianceMetric(self.points[rows], self.floor[rows], self.factors[rows])
 
     def squared_lengths(self, other, rows, columns):
-        "Squared lengths `(e,)` of the steps from `self.points[rows]` to `other.points[columns]`."
+        """Squared lengths `(e,)` of the steps from `self.points[rows]` to `other.points[columns]`.
+
+        `other` is a metric of the same kind; `rows` and `columns` are int arrays `(e,)`.
+        """
         out = np.empty(len(rows))
         width = 8 * (self.factors[0].size + 3 * self.points.shape[1])
         for piece in chunks(len(rows), width, budget=2**23):
@@ -272,22 +264,17 @@ class CovarianceMetric(Metric):
         return square / 2
 
 # %% ../../nbs/10_relatives/40_hidden_lengths.ipynb #65e716d4
-REACH = 2 * np.log(1e4)  # squared lengths, in units of epsilon, at which the kernel is 1e-4
+HIDDEN_REACH = 2 * np.log(1e4)  # squared lengths, in units of epsilon, where the kernel is 1e-4
 
 
-class MetricEdges:
-    """Finds the pairs of points that are near in a metric, in CSR form for `kernel_matrix`.
+class MetricEdges(Neighborhood):
+    """The pairs of points that are near in a metric, as edges of a graph.
 
     Parameters
     ----------
     metric : metric with `all_squared_lengths`, at the N training points
-    square : float, largest squared length of a pair
+    square : float, largest squared length of a pair; each point keeps its nearest one in any case
     new : the metric at n new points, default None: pairs among the training points
-
-    Attributes
-    ----------
-    indptr, indices : CSR structure, rows are the new points (or the training points)
-    rows : (e,) array, row number of every pair
     """
 
     def __init__(self, metric, square, new=None):
@@ -307,17 +294,47 @@ class MetricEdges:
         pairs = (np.ones(len(i), dtype=np.int8), (i, j))
         graph = sp.csr_matrix(pairs, shape=(len(first.points), N))
         graph.sum_duplicates()
-        self.indptr, self.indices, self.rows = graph.indptr, graph.indices, row_index(graph.indptr)
+        super().__init__(None, None, graph.indptr, graph.indices)
 
 # %% ../../nbs/10_relatives/40_hidden_lengths.ipynb #9724401b
 def nearest_in_own_metric(metric, points):
     "Index `(n,)` of the nearest training point, each measuring with its own covariance."
-    index = np.empty(len(points), dtype=int)
-    N, r, _ = metric.factors.shape
-    origin = metric.points.mean(axis=0)
-    centred = CovarianceMetric(metric.points - origin, metric.floor, metric.factors)
-    for piece in chunks(len(points), 8 * N * (3 + r)):
-        new = points[piece] - origin
-        square = euclidean_distances(new, centred.points, squared=True) * metric.floor
-        index[piece] = (square + centred.stretched(new).T).argmin(axis=1)
-    return index
+    q, m = points.shape
+    without_length = CovarianceMetric(points, np.zeros(q), np.empty((q, 0, m)))
+    return MetricEdges(metric, -np.inf, new=without_length).indices
+
+# %% ../../nbs/10_relatives/40_hidden_lengths.ipynb #cd888cd1
+def checked_sizes(model, n_rows, width):
+    """Number of components and of neighbours of a map of `n_rows` rows, with its parameters checked.
+
+    `model` has `n_components`, `n_effective`, `n_neighbors` and `keep_self`. The automatic number of
+    neighbours is `width` times `n_effective`, and at least 64.
+    """
+    n = check_number("n_components", model.n_components, 1, integer=True)
+    effective = check_number("n_effective", model.n_effective, 1)
+    check_choice("keep_self", model.keep_self, ("auto", True, False))
+    k = model.n_neighbors
+    if is_auto(k):
+        k = min(int(max(64, width * effective)), n_rows - 1)
+    return min(n, n_rows - 1), check_number("n_neighbors", k, 2, integer=True)
+
+
+class MetricMap(SpectralMap):
+    """Base of the maps of this part, each with a metric that is estimated from the data.
+
+    `fit` of a subclass sets `rows_` and `diffusion_`; its method `_metric_at` returns the metric and the
+    edges at new rows.
+    """
+
+    def _record(self, columns, **found):
+        "Set all that a fit has found, and what is known of the `columns` of the table."
+        vars(self).pop("feature_names_in_", None)
+        vars(self).update(columns, **found)
+        return self
+
+    def extend(self, X, *given):
+        "Eigenfunctions `(q, n + 1)` at rows `X` `(q, m)`, constant first; `given` to `_metric_at`."
+        check_is_fitted(self)
+        X = check_new(self, X)
+        found = self.diffusion_.extend(*self._metric_at(X, *given))
+        return self.rows_.recall(X, found, self.eigenfunctions_)

@@ -10,19 +10,18 @@ import warnings
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from ..core.checks import check_choice, check_fit, check_new, check_number, is_auto
+from ..core.checks import check_choice, check_number, check_table, is_auto
 from ..core.rows import RowLookup, fix_signs
 from ..derivatives.derivative import LocalRegression
-from ..diffusion.diffusion_map import SpectralMap
 from ..diffusion.neighbors import NeighborGraph, pieces, warn_if_apart
 from ..diffusion.numerics import KernelSum
 from ..diffusion.operator import Diffusion
 from idm_nb.relatives.hidden_lengths import (
-    REACH,
+    HIDDEN_REACH,
     CovarianceMetric,
     MetricEdges,
+    MetricMap,
     check_covariances,
     nearest_in_own_metric,
     stretch_factors,
@@ -44,70 +43,62 @@ def undetermined_share(known, function):
     left_out = LocalRegression(reaches=(8, 16)).fit(graph, function[:, None]).predictions_[:, 0]
     return float(np.mean((function - left_out) ** 2) / max(np.var(function), 1e-300))
 
-# %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #1e4141e7
-def participation(functions):
-    "Share of the points on which each function is large, `(M,)`: `(sum f^2)^2 / (N sum f^4)`."
-    square = (
-        (functions - np.median(functions, axis=0)) / np.maximum(functions.std(axis=0), 1e-300)
-    ) ** 2
-    return square.sum(axis=0) ** 2 / np.maximum((square**2).sum(axis=0) * len(square), 1e-300)
-
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #31cb8f49
-def independent_functions(functions, n, threshold=0.5, smallest=0.005):
+def independent_functions(functions, n):
     """Choose functions that the functions before them do not determine.
 
     Parameters
     ----------
     functions : (N, M) array, eigenfunctions by decreasing eigenvalue, without the constant
     n : int, number of functions to choose
-    threshold : float, least `undetermined_share` of a function that counts as new
-    smallest : float, least `participation`: functions on fewer points mark outliers
 
     Returns
     -------
     chosen : list of at most n indices
-    shares : (M,) array, 1 for the first, 0 for marks of outliers, NaN if not computed
+    shares : (M,) array, `undetermined_share` of each function by those that were chosen before it: 1
+        for the first, 0 for marks of outliers, NaN if not computed
     """
     chosen, shares = [], np.full(functions.shape[1], np.nan)
-    spread = participation(functions)
+    centred = functions - np.median(functions, axis=0)
+    square = (centred / np.maximum(functions.std(axis=0), 1e-300)) ** 2
+    # share of the points on which a function is large
+    spread = square.sum(axis=0) ** 2 / np.maximum((square**2).sum(axis=0) * len(square), 1e-300)
     for k in range(functions.shape[1]):
         if len(chosen) == n:
             break
-        if spread[k] < smallest:
+        if spread[k] < 0.005:
             shares[k] = 0.0
             continue
         shares[k] = undetermined_share(functions[:, chosen], functions[:, k]) if chosen else 1.0
-        if shares[k] > threshold:
+        if shares[k] > 0.5:
             chosen.append(k)
     return chosen, shares
 
-# %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #9af501b4
-def product_matrices(pair, others, weight):
-    "The matrices `<psi, phi_i phi_j>` for a pair `phi` and each `psi` of `others`, `(R, 2, 2)`."
-    weighted = weight[:, None] * others / len(others)
-    return np.einsum("nr,ni,nj->rij", weighted, pair, pair, optimize=True)
-
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #a2258dd9
-def product_angle(matrices):
-    "The angle between -45 and 45 degrees that minimises the sum of squares."
-    parts = np.stack([(matrices[:, 0, 0] - matrices[:, 1, 1]) / 2, matrices[:, 0, 1]])
+def product_angle(pair, others, weight):
+    """The angle between -45 and 45 degrees by which a pair of functions must be turned.
+
+    The products of the turned functions of `pair` `(N, 2)` with themselves have the least sum of squared
+    differences along each of the functions `others` `(N, R)`, with `weight` `(N,)` in the inner product.
+    """
+    weighted = weight[:, None] * others / len(others)
+    M = np.einsum("nr,ni,nj->rij", weighted, pair, pair, optimize=True)
+    parts = np.stack([(M[:, 0, 0] - M[:, 1, 1]) / 2, M[:, 0, 1]])
     if not parts.any():
         return 0.0
     cos, sin = np.linalg.eigh(parts @ parts.T)[1][:, 0]
     return np.arctan2(sin, cos) / 2 if cos > 0 else np.arctan2(-sin, -cos) / 2
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #04081c5f
-def unmix(functions, rates, chosen, weight, *, tolerance=0.25, sweeps=20):
+def unmix(functions, rates, chosen, weight):
     """Rotation that separates chosen eigenfunctions of nearly equal eigenvalues.
 
     Parameters
     ----------
     functions : (N, M) array, eigenfunctions, constant one first
-    rates : (M,) array, their eigenvalues times -1
+    rates : (M,) array, their eigenvalues times -1; they count as equal up to a quarter
     chosen : list of k indices of eigenfunctions
     weight : (N,) array, weights of the inner product in which the functions are orthogonal
-    tolerance : float, relative difference up to which eigenvalues count as equal
-    sweeps : int, largest number of rounds over all pairs
 
     Returns
     -------
@@ -117,13 +108,13 @@ def unmix(functions, rates, chosen, weight, *, tolerance=0.25, sweeps=20):
     rotation, own = np.eye(len(chosen)), rates[chosen]
     pairs = [(i, j) for j in range(len(chosen)) for i in range(j)]
     sums = {(i, j): own[i] + own[j] for i, j in pairs}
-    equal = [p for p in pairs if 0 < sums[p] >= abs(own[p[0]] - own[p[1]]) * 2 / tolerance]
-    for _ in range(sweeps):
+    equal = [p for p in pairs if 0 < sums[p] >= 8 * abs(own[p[0]] - own[p[1]])]
+    for _ in range(20):  # a few rounds are enough
         moved = 0.0
         for i, j in equal:
-            near = others[np.abs(rates[others] / sums[i, j] - 1) <= tolerance]
+            near = others[np.abs(rates[others] / sums[i, j] - 1) <= 0.25]
             turned = functions[:, chosen] @ rotation[:, [i, j]]
-            theta = product_angle(product_matrices(turned, functions[:, near], weight))
+            theta = product_angle(turned, functions[:, near], weight)
             cos, sin = np.cos(theta), np.sin(theta)
             rotation[:, [i, j]] = rotation[:, [i, j]] @ [[cos, -sin], [sin, cos]]
             moved = max(moved, abs(theta))
@@ -132,19 +123,25 @@ def unmix(functions, rates, chosen, weight, *, tolerance=0.25, sweeps=20):
     return rotation
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #4753af0a
-def hidden_metric(X, covariances, rank, guard=True):
-    "Returns the `CovarianceMetric` of some points; without covariances the Euclidean metric."
+def hidden_metric(X, covariances, rank):
+    """The `CovarianceMetric` of the rows `X` `(N, m)`; without covariances the Euclidean metric.
+
+    `covariances` is an `(N, m, m)` array or None, and `rank` the number of hidden variables.
+    """
     if covariances is None:
         return CovarianceMetric(X, np.ones(len(X)), np.empty((len(X), 0, X.shape[1])))
-    covariances = check_covariances(covariances, *X.shape)
-    return CovarianceMetric(X, *stretch_factors(covariances, rank, bool(guard)))
+    return CovarianceMetric(X, *stretch_factors(check_covariances(covariances, *X.shape), rank))
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #a54bc32c
-def hidden_bandwidth(metric, epsilon, keep_self, random_state=0):
-    "Returns the KernelSum of hidden lengths, the bandwidth, and whether to keep the diagonal."
+def hidden_bandwidth(metric, epsilon, keep_self):
+    """The `KernelSum` of hidden lengths, the bandwidth, and whether to keep the diagonal.
+
+    `metric` is that of the training points; `epsilon` and `keep_self` are the parameters, each a value
+    or "auto".
+    """
     N = len(metric.points)
     count = min(1000, max(200, 4_000_000 // N))  # limits memory to tens of MB
-    some = np.sort(check_random_state(random_state).permutation(N)[:count])
+    some = np.sort(check_random_state(0).permutation(N)[:count])
     lengths = np.sqrt(np.maximum(metric[some].all_squared_lengths(metric), 0))
     lengths[np.arange(len(some)), some] = 0
     test = KernelSum(lengths, precomputed=True)
@@ -157,16 +154,21 @@ def hidden_bandwidth(metric, epsilon, keep_self, random_state=0):
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #2fc32ffa
 def near_pairs(metric, epsilon, automatic):
-    "Returns the edges and the bandwidth; an automatic bandwidth is doubled if that joins pieces."
+    """The edges and the bandwidth: `epsilon`, or up to eight times as much if that joins pieces.
+
+    `metric` is that of the training points; the bandwidth is only changed if it is `automatic`.
+    """
     for factor in (1, 2, 4, 8) if automatic else ():
-        edges = MetricEdges(metric, REACH * factor * epsilon)
+        edges = MetricEdges(metric, HIDDEN_REACH * factor * epsilon)
         if pieces(edges)[0] == 1:
             return edges, factor * epsilon
-    return MetricEdges(metric, REACH * epsilon), epsilon
+    return MetricEdges(metric, HIDDEN_REACH * epsilon), epsilon
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #d8aeac73
 def choose_components(spectrum, n, alpha):
-    """Select the independent variables among the eigenfunctions.
+    """Select the `n` independent variables among the eigenfunctions of a `spectrum`.
+
+    `alpha` is the exponent of the right normalisation of the operator.
 
     Returns
     -------
@@ -190,63 +192,8 @@ def choose_components(spectrum, n, alpha):
     turned = spectrum.functions[:, selected] @ rotation
     return selected, rotation * np.sign(np.sum(fix_signs(turned) * turned, axis=0)), shares
 
-# %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #de272bc3
-class HiddenVariables(SpectralMap):
-    "Implements `fit` and `transform` of `NonlinearICA`, which documents the parameters."
-
-    def fit(self, X, y=None, covariances=None):
-        """Compute the independent components of `X`.
-
-        Parameters
-        ----------
-        X : (N, m) array, observed points
-        y : ignored
-        covariances : (N, m, m) array, default None
-            Covariance `J J'` at each point, from `covariances_from_bursts` or
-            `covariances_from_balls`. None takes the identity: the plain diffusion map.
-        """
-        X = check_fit(self, X, min_points=4)
-        N, m = X.shape
-        n = check_number("n_components", self.n_components, 1, N - 1, integer=True)
-        self.rank_ = m if self.rank is None else check_number("rank", self.rank, 1, m, integer=True)
-        wanted = max(20, 8 * n) if is_auto(self.n_eigenfunctions) else self.n_eigenfunctions
-        check_number("n_eigenfunctions", wanted, n, integer=True)
-        check_number("alpha", self.alpha, 0, 1)
-        check_choice("guard", self.guard, (True, False))
-        check_choice("keep_self", self.keep_self, ("auto", True, False))
-        self.rows_, metric = RowLookup(X), hidden_metric(X, covariances, self.rank_, self.guard)
-        chosen = hidden_bandwidth(metric, self.epsilon, self.keep_self)
-        self.kernel_sum_, epsilon, self.keep_self_ = chosen
-        edges, self.epsilon_ = near_pairs(metric, epsilon, isinstance(self.epsilon, str))
-        self.dimension_ = self.kernel_sum_.slope_at(self.epsilon_, self.keep_self_)
-        remedy = f"a larger epsilon than {self.epsilon_:.3g}"
-        self.n_connected_components_ = warn_if_apart(edges, remedy)
-        self.dimension_used_ = float(self.rank_)
-        options = dict(dimension=self.dimension_used_, alpha=self.alpha, keep_self=self.keep_self_)
-        options.update(random_state=self.random_state)
-        self.diffusion_ = Diffusion(metric, edges, self.epsilon_, min(wanted, N - 1) + 1, **options)
-        found = choose_components(self.diffusion_.spectrum, n, self.alpha)
-        self.selected_, self.rotation_, self.undetermined_shares_ = found
-        self.embedding_, self._n_features_out = (
-            self.eigenfunctions_[:, self.selected_] @ self.rotation_,
-            n,
-        )
-        return self
-
-    def transform(self, X, covariances=None):
-        """Independent components at the points `X`, one per column, `(q, n_components)`.
-
-        `covariances` `(q, m, m)` belong to the rows of `X`; None takes the covariance of the
-        nearest training point for each row.
-        """
-        return self.extend(X, covariances)[:, self.selected_] @ self.rotation_
-
-    def fit_transform(self, X, y=None, covariances=None):
-        "Fits the map and returns the components of the training points."
-        return self.fit(X, y, covariances).embedding_
-
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #5a9ad529
-class NonlinearICA(HiddenVariables):
+class NonlinearICA(MetricMap):
     """Nonlinear independent component analysis by an anisotropic diffusion map.
 
     Parameters
@@ -262,9 +209,6 @@ class NonlinearICA(HiddenVariables):
     alpha : float, default 1.0
         Right normalisation. 1 removes the density of the points: right if the hidden variables fill
         a box. 0 (the paper) or 0.5 keep it: right for product densities with tails.
-    guard : bool, default True
-        Also measure steps outside the tangent space, so that distant points never count as near;
-        False is the plain pseudo-inverse of the paper.
     keep_self : bool or "auto", default "auto", keep the diagonal of the kernel (right for grids)
     n_eigenfunctions : int or "auto", default "auto"
         Eigenfunctions among which the variables are sought; "auto" is 20, or 8 per component if
@@ -305,23 +249,71 @@ class NonlinearICA(HiddenVariables):
         rank=None,
         epsilon="auto",
         alpha=1.0,
-        guard=True,
         keep_self="auto",
         n_eigenfunctions="auto",
         random_state=None,
     ):
         self.n_components, self.rank, self.epsilon, self.alpha = n_components, rank, epsilon, alpha
-        self.guard, self.keep_self, self.n_eigenfunctions = guard, keep_self, n_eigenfunctions
+        self.keep_self, self.n_eigenfunctions = keep_self, n_eigenfunctions
         self.random_state = random_state
 
+    def fit(self, X, y=None, covariances=None):
+        """Compute the independent components of `X`.
+
+        Parameters
+        ----------
+        X : (N, m) array, observed points
+        y : ignored
+        covariances : (N, m, m) array, default None
+            Covariance `J J'` at each point, from `covariances_from_bursts` or
+            `covariances_from_balls`. None takes the identity: the plain diffusion map.
+        """
+        X, columns = check_table(self, X, min_points=4)
+        N, m = X.shape
+        n = check_number("n_components", self.n_components, 1, N - 1, integer=True)
+        rank = m if self.rank is None else check_number("rank", self.rank, 1, m, integer=True)
+        wanted = max(20, 8 * n) if is_auto(self.n_eigenfunctions) else self.n_eigenfunctions
+        check_number("n_eigenfunctions", wanted, n, integer=True)
+        check_number("alpha", self.alpha, 0, 1)
+        check_choice("keep_self", self.keep_self, ("auto", True, False))
+        metric = hidden_metric(X, covariances, rank)
+        test, epsilon, keep_self = hidden_bandwidth(metric, self.epsilon, self.keep_self)
+        edges, epsilon = near_pairs(metric, epsilon, is_auto(self.epsilon))
+        count = warn_if_apart(edges, f"a larger epsilon than {epsilon:.3g}")
+        options = dict(dimension=float(rank), alpha=self.alpha, keep_self=keep_self)
+        options.update(random_state=self.random_state)
+        diffusion = Diffusion(metric, edges, epsilon, min(wanted, N - 1) + 1, **options)
+        found = choose_components(diffusion.spectrum, n, self.alpha)
+        self._record(columns)
+        self.rows_, self.diffusion_, self.kernel_sum_ = RowLookup(X), diffusion, test
+        self.rank_, self.epsilon_, self.keep_self_ = rank, epsilon, keep_self
+        self.dimension_, self.dimension_used_ = test.slope_at(epsilon, keep_self), float(rank)
+        self.selected_, self.rotation_, self.undetermined_shares_ = found
+        self.embedding_ = self.eigenfunctions_[:, self.selected_] @ self.rotation_
+        self.n_connected_components_, self._n_features_out = count, n
+        return self
+
+    def transform(self, X, covariances=None):
+        """Independent components at the points `X`, one per column, `(q, n_components)`.
+
+        `covariances` `(q, m, m)` belong to the rows of `X`; None takes the covariance of the
+        nearest training point for each row.
+        """
+        return self.extend(X, covariances)[:, self.selected_] @ self.rotation_
+
+    def fit_transform(self, X, y=None, covariances=None):
+        "Fit, and return the components of the training points; `X`, `y`, `covariances` as in `fit`."
+        return self.fit(X, y, covariances).embedding_
+
     def extend(self, X, covariances=None):
-        "Eigenfunctions `(q, n_eigenfunctions + 1)` at new points, constant first."
-        check_is_fitted(self)
-        X, known = check_new(self, X), self.diffusion_.metric
+        "Eigenfunctions `(q, n_eigenfunctions + 1)` at new points, constant first; see `transform`."
+        return super().extend(X, covariances)
+
+    def _metric_at(self, X, covariances):
+        known = self.diffusion_.metric
         if covariances is None:
             like = nearest_in_own_metric(known, X)
             metric = CovarianceMetric(X, known.floor[like], known.factors[like])
         else:
-            metric = hidden_metric(X, covariances, self.rank_, self.guard)
-        edges = MetricEdges(known, REACH * self.epsilon_, new=metric)
-        return self.rows_.recall(X, self.diffusion_.extend(metric, edges), self.eigenfunctions_)
+            metric = hidden_metric(X, covariances, self.rank_)
+        return metric, MetricEdges(known, HIDDEN_REACH * self.epsilon_, new=metric)

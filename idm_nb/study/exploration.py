@@ -8,14 +8,12 @@ __all__ = []
 # %% ../../nbs/11_study/45_exploration.ipynb #d098149b
 import numpy as np
 from scipy.linalg import orthogonal_procrustes
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.checks import check_features, check_number
 from ..core.pictures import Colouring, angle_of_pair
 from ..core.rows import PrincipalAxes
-from ..core.work import one_thread
 from ..diffusion.neighbors import Search, nearest
 from ..flow.closed import remainder
 
@@ -42,7 +40,7 @@ def aligned_views(clouds):
     return views
 
 # %% ../../nbs/11_study/45_exploration.ipynb #4a5c8e9f
-def project(points, turn=0.0, tilt=90.0):
+def projected(points, turn=0.0, tilt=90.0):
     """Parallel projection of a cloud to the plane.
 
     Parameters
@@ -102,11 +100,13 @@ class Clouds:
     """
 
     def __init__(self, model, rows, taus):
-        back, self.taus = model.rows_.inverse[rows], taus
-        flow = model.flow_ if taus == taus_of(model) else flow_with(model, taus)
-        data, moved = model.rows_.X[back], [points[back] for points in flow.embeddings()]
+        known, self.taus = model.map_.rows, taus
+        back, flow = known.inverse[rows], model.flow_
+        if taus != own_taus(model):
+            flow = model.run_flow(list(taus))
+        data, moved = known.X[back], [points[back] for points in flow.embeddings()]
         self.points = [data, *moved]
-        self.views = aligned_views([data if data.shape[1] <= 3 else model.rows_.axes(data), *moved])
+        self.views = aligned_views([data if data.shape[1] <= 3 else known.points[back], *moved])
         self.searches = [Search(points) for points in self.points]
 
     def flat(self, iteration):
@@ -118,7 +118,7 @@ class Clouds:
         return self.searches[iteration].nearest(self.points[iteration][[point]], k)[0][0]
 
 
-def taus_of(model):
+def own_taus(model):
     "The parameter `tau` of a model as a tuple."
     return tuple(np.ravel(model.tau).tolist())
 
@@ -153,16 +153,16 @@ class Exploration:
     def __init__(self, model, y=None, *, max_points=5000, max_columns=None):
         check_explorable(model)
         check_number("max_points", max_points, 4, integer=True)
-        rows, n = model.rows_, len(model.rows_.inverse)
-        held_out = model.values_[rows.inverse]
-        known = held_out + np.nan_to_num(model.residuals_) if y is None else check_features(y, n)
+        rows, missed = model.map_.rows, model.residuals_
+        n, held_out = len(missed), model.map_.values[rows.inverse]
+        known = held_out + np.nan_to_num(missed) if y is None else check_features(y, n)
         self.model = model
         self.rows = shown = np.sort(check_random_state(0).permutation(n)[:max_points])
         self.features, self.branch = known[shown], model.branch_[shown]
         columns = rows.X[rows.inverse[shown]][:, :max_columns]
         names = getattr(model, "feature_names_in_", None)
         self.colours = colourings(self.features, held_out[shown], self.branch, columns, names)
-        self.run(taus_of(model))
+        self.run(own_taus(model))
 
     def run(self, taus):
         "Compute the clouds of the flow with these `taus`."
@@ -196,10 +196,3 @@ def description(exploration, iteration, point, k):
         f"row {e.rows[point]} the feature differs by {e.spread(point, near):.3f} standard "
         f"deviations ({e.spread(point, first):.3f} in the data){own}."
     )
-
-# %% ../../nbs/11_study/45_exploration.ipynb #66ecbab3
-def flow_with(model, taus):
-    "The flow of a fitted model, run again with other `taus`."
-    rows = model.rows_
-    with one_thread():  # as in the fit: eigenvectors of a multiple eigenvalue are not unique
-        return clone(model.flow_).run(model._task(rows, model._taus(rows, list(taus))))

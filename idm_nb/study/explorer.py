@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from ..core.checks import check_choice, check_number
-from .exploration import Exploration, description, project, taus_of
+from .exploration import Exploration, description, own_taus, projected
 
 # %% ../../nbs/11_study/46_explorer.ipynb #0d214dbe
 class CloudPanel:
@@ -31,7 +31,7 @@ class CloudPanel:
         (self.mark,) = ax.plot([], [], "*", ms=13, color="black", mec="white", mew=0.8)
 
     def show(self, positions, colours, near, point):
-        "Move the artists: `positions` (N, 3) as returned by `project`, `colours` (N, 3)."
+        "Move the artists: `positions` (N, 3) as returned by `projected`, `colours` (N, 3)."
         self.positions = positions
         back_to_front = np.argsort(positions[:, 2], kind="stable")
         self.cloud.set_offsets(positions[back_to_front, :2])
@@ -94,14 +94,14 @@ class Picture:
         ----------
         iteration : int, 0 for the data; point : int; k : int, number of its neighbours
         colour : str, a key of `exploration.colours`
-        turn, tilt : float, degrees, see `project`
+        turn, tilt : float, degrees, see `projected`
         solid : bool, False draws the first two coordinates only
         """
         e, clouds = self.exploration, self.exploration.clouds
         near, colours = clouds.near(iteration, point, k), e.colours[colour].colours
         for panel, i in ((self.data, 0), (self.embedding, iteration)):
             angles = (turn, tilt) if solid and not clouds.flat(i) else (0, 90)
-            panel.show(project(clouds.views[i], *angles), colours, near, point)
+            panel.show(projected(clouds.views[i], *angles), colours, near, point)
         self.curve.show(*e.spreads(point, k), iteration)
         name = f"iteration {iteration}" if iteration else "the data (iteration 0)"
         self.embedding.ax.title.set_text(name)
@@ -295,7 +295,7 @@ class Explorer:
     def run(self):
         "Run the flow with the tau of the controls."
         tau, start = self.controls.tau.value, time.perf_counter()
-        known = taus_of(self.exploration.model)
+        known = own_taus(self.exploration.model)
         self.controls.status.value = f"Running the flow with tau = {tau:.2f} ..."
         try:
             self.exploration.run(known if np.isclose(tau, known[-1]) else (tau,))

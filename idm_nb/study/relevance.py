@@ -89,7 +89,7 @@ def prediction_of(model):
     return lambda X: np.asarray(call(X), dtype=float).reshape(len(X), -1)
 
 # %% ../../nbs/11_study/44_relevance.ipynb #161577e5
-MANY_COLUMNS = 32  # for more columns, kernels would take too long
+MOST_FOR_KERNELS = 32  # for more columns, kernels would take too long
 
 
 def stand_ins(rows, groups, regressor, rng):
@@ -97,7 +97,7 @@ def stand_ins(rows, groups, regressor, rng):
     units = unit_columns(rows) * np.sqrt(len(rows))
     varying = np.flatnonzero(units.any(axis=0))
     if regressor is None:
-        few = len(varying) <= MANY_COLUMNS
+        few = len(varying) <= MOST_FOR_KERNELS
         regressor = FeatureRegressor(["ridge", "kernel"] if few else ["ridge"], random_state=0)
     found = rows.copy()
     for j in varying:
