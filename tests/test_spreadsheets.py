@@ -52,6 +52,10 @@ WORKS = {
     "empty last rows": (PLAIN + ",,\n,,\n,,\n", "3 empty rows are left out"),
     "empty lines in between": (PLAIN.replace("\n", "\n\n"), ""),
     "empty last columns": (table("a,b,y,,", "{a},{b:.0f},{y},,"), ""),
+    "names of several lines": (
+        "\n\n" + table('"one\n\n\nunit\r",a,b,y', "mm,{a},{b:.0f},{y}"),
+        "",
+    ),
     "plus signs": (table(row="+{a},{b:.0f},{y}"), ""),
     "scientific notation": (table(row="{a:.10E},{b:.10e},{y}"), ""),
     "percent signs": (table(row="{z} %,{b:.0f},{y}", z=lambda k: repr(float(100 * A[k]))), ""),

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from io import BytesIO
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -48,10 +48,22 @@ from ..core.work import progress
 BLOCK = 2**24  # bytes of a text file that are looked at together
 
 
-def line_ends(path, size):
-    "Places in a text file, about `size` bytes apart, at which a line ends outside of quotes."
+def start_of_rows(path, above):
+    "The place in a text file after `above` lines, in bytes."
+    with open(path, encoding="latin-1", newline="") as file:  # a letter for each byte
+        return sum(map(len, islice(file, above)))
+
+
+def line_ends(path, start, size):
+    """Places in a text file, about `size` bytes apart, at which a line ends outside of quotes.
+
+    Parameters
+    ----------
+    path : Path; start : int, place of the first row; size : int
+    """
     with open(path, "rb") as file:
-        start, quoted, ends, left = 0, False, [], size
+        quoted, ends, left = False, [], size
+        file.seek(start)
         while block := file.read(min(BLOCK, size)):
             inside = quoted ^ (block.count(b'"') % 2 == 1)
             left -= len(block)
@@ -101,7 +113,7 @@ class Partition:
             with open(self.path, "rb") as file:
                 file.seek(start)
                 lines = BytesIO(file.read(-1 if stop is None else stop - start))
-            return self.source.table(self.source.read(lines, first=start == 0))
+            return self.source.table(self.source.parsed(lines))
         if self.source is not None:
             columns = array_columns("c", np.asarray(self.source[self.place]), self.path)
             return table_of(columns, self.style, self.path)
@@ -155,13 +167,15 @@ def partitions_of(source, style=None, rows=10_000, folder=None):
         if not plain.exists() or plain.stat().st_mtime_ns != path.stat().st_mtime_ns:
             readable(lambda path: write_whole(plain, partial(unpack, path)), path)
         path = plain
+    start, whole = start_of_rows(path, text.above), path.stat().st_size
     with open(path, "rb") as file:
-        start = file.read(2**20)
-    size = max(1, rows * len(start) // max(1, start.count(b"\n")))
-    ends = line_ends(path, size) if path.stat().st_size > 1.5 * size else []
-    if ends and ends[-1] == path.stat().st_size:
+        file.seek(start)
+        some = file.read(2**20)
+    size = max(1, rows * len(some) // max(1, some.count(b"\n")))
+    ends = line_ends(path, start, size) if whole - start > 1.5 * size else []
+    if ends and ends[-1] == whole:
         ends.pop()
-    bounds = zip([0, *ends], [*ends, None])
+    bounds = zip([start, *ends], [*ends, None])
     return [Partition(path, style, place, text) for place in bounds]
 
 

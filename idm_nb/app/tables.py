@@ -439,58 +439,50 @@ def not_text(path, encoding):
     return ValueError(f"{path} is not {kind} text; type --encoding latin-1, or what it is")
 
 
-def first_lines(path, style):
-    "The first lines of a text file after those to skip, and its encoding."
-    unpacked = PACKED.get(Path(path).suffix.lower(), open)
-    with unpacked(path, "rb") as file:
+def encoding_of(path, style):
+    "The encoding of a text file: the given one, or UTF-8, or UTF-16 if it is marked so."
+    with PACKED.get(Path(path).suffix.lower(), open)(path, "rb") as file:
         start = file.read(4096)
     wide = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     encoding = style.encoding or wide
     if b"\0" in start and "16" not in encoding:
         raise not_text(path, encoding)
-    try:
-        with unpacked(path, "rt", encoding=encoding, newline="") as file:
-            return list(islice(file, style.skip, style.skip + 20)), encoding
-    except LookupError:
-        raise UsageError(f"--encoding {encoding} is not known") from None
-    except UnicodeError:
-        raise not_text(path, encoding) from None
+    return encoding
 
 # %% ../../nbs/12_application/47_tables.ipynb #7c6c4a0a
 @dataclass(frozen=True)
 class Heading:
-    """What the first lines of a table say: names of its columns, and where the rows begin.
+    """What the first line of a table says: the names of its columns, if it is no row.
 
     Attributes
     ----------
     names : list of str; unnamed : list of str, those of them that the table does not give
-    index : str or None; rows : int, lines above the first row; notes : list of str
+    index : str or None; named : bool, False if the line is a row; notes : list of str
     """
 
     names: list
     unnamed: list
     index: str | None
-    rows: int
+    named: bool
     notes: list
 
 
-def heading(first, rows, path, style):
+def heading(first, path, style):
     """The `Heading` of a table.
 
     Parameters
     ----------
-    first : list of str, the cells of its first line; rows : int, lines of the file down to that line
-    path : for messages; style : Style
+    first : list of str, the cells of its first line; path : for messages; style : Style
     """
     if all(not cell or is_number(cell, style) for cell in first):
-        return Heading([f"c{k}" for k in range(len(first))], [], style.index, style.skip, [])
+        return Heading([f"c{k}" for k in range(len(first))], [], style.index, False, [])
     nameless = len(first) > 1 and first[0] in ("", "Unnamed: 0")
     first = ["index", *first[1:]] if nameless else first
     notes = ["the first column has no name and is taken as the index"] * nameless
     unnamed = [f"column {k}" for k, name in enumerate(first, 1) if not name]
     names = [name or f"column {k}" for k, name in enumerate(first, 1)]
     index = style.index or ("index" if nameless else None)
-    return Heading(distinct(names, path, "one of them"), unnamed, index, rows + style.units, notes)
+    return Heading(distinct(names, path, "one of them"), unnamed, index, True, notes)
 
 
 def named_columns(frame, head, path):
@@ -508,32 +500,55 @@ class TextFile:
     Parameters
     ----------
     path : str or Path; style : Style
+
+    Attributes
+    ----------
+    encoding : str; mark : str, between the cells; head : Heading
+    above : int, lines above the first row; a name in quotes may take several lines
     """
 
     def __init__(self, path, style):
-        lines, self.encoding = first_lines(path, style)
-        self.path, self.style, filled = path, style, [line for line in lines if line.strip()]
+        self.path, self.style, self.encoding = path, style, encoding_of(path, style)
+        try:
+            with self.open() as file:
+                self.mark, self.head, self.above = self.first_lines(file)
+        except UnicodeError:
+            raise not_text(path, self.encoding) from None
+
+    def open(self):
+        "The file, open as text with its own ends of lines."
+        unpacked = PACKED.get(Path(self.path).suffix.lower(), open)
+        try:
+            return unpacked(self.path, "rt", encoding=self.encoding, newline="")
+        except LookupError:
+            raise UsageError(f"--encoding {self.encoding} is not known") from None
+
+    def first_lines(self, file):
+        "What the first lines of the open file tell: `mark`, `head` and `above`."
+        path, style = self.path, self.style
+        lines = list(islice(file, style.skip, style.skip + 200))
+        filled = [line for line in lines if line.strip()]
         if not filled:
             raise ValueError(f"{path} is empty")
-        self.mark = separator(filled)
-        if self.mark == " " and any("  " in line.strip() for line in filled):
+        mark = separator(filled)
+        if mark == " " and any("  " in line.strip() for line in filled):
             raise ValueError(f"{path}: blanks align the cells; type tr -s ' ' ',' <{path} >new.csv")
-        reader = csv.reader(lines, delimiter=self.mark)
-        rows = ((k, row) for k, row in enumerate(reader, 1) if any(map(str.strip, row)))
-        count, row = next(rows)  # to pandas a row in quotes is one line, however long
-        first = [cell.strip() for cell in row]
-        self.head = heading(first, style.skip + count, path, style)
-        if self.head.rows > style.skip and not any(
-            line.strip() for line in lines[reader.line_num :]
-        ):
+        reader = csv.reader(chain(lines, file), delimiter=mark, skipinitialspace=True)
+        rows = (row for row in reader if any(map(str.strip, row)))
+        head = heading([cell.strip() for cell in next(rows)], path, style)
+        if head.named and style.units:
+            next(rows, None)
+        above = style.skip + (reader.line_num if head.named else 0)
+        widest = max(map(len, islice(rows, 20)), default=0)
+        if head.named and not widest:
             raise ValueError(f"{path} holds column names but no rows")
-        widest = max((len(row) for row in reader), default=0)
-        if widest > len(first):
-            raise self.too_wide(None, widest)
+        if widest > len(head.names):
+            raise self.too_wide(len(head.names), None, widest)
+        return mark, head, above
 
-    def too_wide(self, line, cells):
-        "The error for a line with more cells than names."
-        names, then = len(self.head.names), "correct that line"
+    def too_wide(self, names, line, cells):
+        "The error for a line, or one of the first lines, with more cells than there are names."
+        then = "correct that line"
         if names == 1 or cells > names + 1:
             then = "type --skip and the number of lines above the names, if there are any"
         elif cells > names:
@@ -541,34 +556,41 @@ class TextFile:
         where = "the first lines" if line is None else f"line {line}"
         return ValueError(f"{self.path} has {names} names but {cells} columns in {where}; {then}")
 
-    def read(self, file=None, first=True):
-        """The rows of the file, or of an open file with a part of its lines, as pandas reads them.
+    def read(self):
+        "All rows of the file, as pandas reads them."
+        with self.open() as file:
+            above = sum(1 for line in islice(file, self.above))
+            return self.parsed(file, above)
+
+    def parsed(self, file, above=None):
+        """Rows as pandas reads them.
 
         Parameters
         ----------
-        file : binary file, default None: the whole file; first : bool, does it begin with the heading
+        file : open file, from the beginning of a row; above : int or None, lines above, if known
         """
         words = {n: str for n in {self.head.index, *self.style.words} & {*self.head.names}}
         options = dict(
             sep=self.mark, names=self.head.names, header=None, index_col=False, dtype=words
         )
-        options |= dict(skiprows=self.head.rows if first else 0, encoding=self.encoding)
-        options |= dict(na_values=list(GAPS), keep_default_na=False, decimal=self.style.decimal)
+        options |= dict(encoding=self.encoding, decimal=self.style.decimal)
+        options |= dict(na_values=list(GAPS), keep_default_na=False)
         options |= dict(low_memory=False, skipinitialspace=True)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", pd.errors.ParserWarning)
-                return pd.read_csv(self.path if file is None else file, **options)
+                return pd.read_csv(file, **options)
         except pd.errors.EmptyDataError:
             return pd.DataFrame(columns=self.head.names)
         except UnicodeError:
             raise not_text(self.path, self.encoding) from None
         except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
             found = re.search(r"in line (\d+), saw (\d+)", str(error))
-            if found and first:
-                raise self.too_wide(*map(int, found.groups())) from None
+            names = len(self.head.names)
+            if found and above is not None:
+                raise self.too_wide(names, above + int(found[1]), int(found[2])) from None
             if "names" in str(error) or found:
-                raise self.too_wide(None, len(self.head.names) + 1) from None
+                raise self.too_wide(names, None, names + 1) from None
             raise ValueError(f"{self.path} cannot be read: {error}") from None
 
     def table(self, frame):
@@ -591,8 +613,9 @@ def read_sheet(path, style):
     if not len(filled):
         raise ValueError(f"{path}: sheet {sheet!r} is empty")
     first = ["" if c is None or c != c else str(c).strip() for c in cells.iloc[filled[0]]]
-    head = heading(first, filled[0] + 1, path, style)
-    frame = named_columns(cells.iloc[head.rows :].set_axis(head.names, axis=1), head, path)
+    head = heading(first, path, style)
+    start = filled[0] + 1 + style.units if head.named else style.skip
+    frame = named_columns(cells.iloc[start:].set_axis(head.names, axis=1), head, path)
     frame, notes = without_blank(frame)
     others = [name for name in sheets if name != sheet]
     notes += [f"read sheet {sheet!r}; others: {', '.join(others)} (--sheet)"] * bool(others)
