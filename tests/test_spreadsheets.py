@@ -53,7 +53,7 @@ WORKS = {
     "empty lines in between": (PLAIN.replace("\n", "\n\n"), ""),
     "empty last columns": (table("a,b,y,,", "{a},{b:.0f},{y},,"), ""),
     "names of several lines": (
-        "\n\n" + table('"one\n\n\nunit\r",a,b,y', "mm,{a},{b:.0f},{y}"),
+        "\r\r" + table('"one\n\nunit",a,b,y', "mm,{a},{b:.0f},{y}", mark="\r"),
         "",
     ),
     "plus signs": (table(row="+{a},{b:.0f},{y}"), ""),
