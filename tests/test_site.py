@@ -12,7 +12,7 @@ from thumbnails import FRONT, pictures
 from idm_nb import IteratedDiffusionMap
 from tools import site
 
-ADDRESSES = {re.sub(r"/\d+_", "/", name_of(path)) + ".html" for path in NOTEBOOKS}
+ADDRESSES = {re.sub(r"/\d+[a-z]?_", "/", name_of(path)) + ".html" for path in NOTEBOOKS}
 LABEL = r"^#\|\s*label:\s*((?:fig|tbl)-[\w-]+)"
 
 

@@ -250,9 +250,11 @@ class renamed:
         self.old = f"{owner.__name__}.{name}"
 
     def __get__(self, instance, owner):
+        if instance is None:
+            return self
         text = f"{self.old} is now {self.new}; the old name will be removed in version 0.4"
         warnings.warn(text, FutureWarning, stacklevel=2)
-        return getattr(owner if instance is None else instance, self.new)
+        return getattr(instance, self.new)
 
 
 def former_parameters(**former):
