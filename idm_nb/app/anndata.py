@@ -36,7 +36,7 @@ def column_of(adata, name):
     return adata.obs[name]
 
 
-def numbers_of(adata, name):
+def numbers_in_obs(adata, name):
     "A column of `obs` as numbers `(N,)`, NaN where it has none."
     column = column_of(adata, name)
     try:
@@ -134,7 +134,7 @@ def fit(adata, key, *, use_rep="X_pca", groups=None, key_added="idm", **params):
     (['hour', 'idm_branch', 'idm_novel', 'idm_prediction', 'idm_std'], (300, 3))
     """
     keys = [key] if isinstance(key, str) else list(key)
-    X, columns = representation(adata, use_rep), [numbers_of(adata, name) for name in keys]
+    X, columns = representation(adata, use_rep), [numbers_in_obs(adata, name) for name in keys]
     y = columns[0] if isinstance(key, str) else np.column_stack(columns)
     together = None if groups is None else np.asarray(column_of(adata, groups)).astype(str)
     model = IteratedDiffusionMap(**params).fit(X, y, groups=together)

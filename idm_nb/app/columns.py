@@ -196,7 +196,7 @@ def plan_of(column):
     return ColumnPlan(kind=name, use="number" + filled, data=True, **facts)
 
 # %% ../../nbs/12_application/47b_columns.ipynb #22440075
-FEWEST_OF_SPECTRUM, ALIKE = 20, 0.95
+FEWEST_OF_SPECTRUM, CORRELATION_OF_SPECTRUM = 20, 0.95
 
 
 def is_spectrum(values):
@@ -207,7 +207,7 @@ def is_spectrum(values):
     with np.errstate(invalid="ignore", divide="ignore"):
         length = np.sqrt(np.nansum(centered**2, axis=0))
         inner = np.nansum(centered[:, 1:] * centered[:, :-1], axis=0)
-        return bool(np.nanmedian(inner / (length[1:] * length[:-1])) > ALIKE)
+        return bool(np.nanmedian(inner / (length[1:] * length[:-1])) > CORRELATION_OF_SPECTRUM)
 
 
 def number_columns(frame, names, standard):

@@ -225,7 +225,7 @@ Examples:
 """
 
 # %% ../../nbs/12_application/51_command_line.ipynb #5156e87b
-def add_columns(parser):
+def add_column_options(parser):
     "Options of `fit` that name columns."
     parser.add_argument("data", metavar="DATA", help="the table")
     add = parser.add_argument_group("what the columns are").add_argument
@@ -294,7 +294,7 @@ def build_parser():
         **style,
     )
     fit = add("fit", "fit a table", FIT, FIT_EXAMPLES)
-    add_columns(fit)
+    add_column_options(fit)
     add_reading(fit)
     add_fit_options(fit)
     fit.set_defaults(job="fit_job")

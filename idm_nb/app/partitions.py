@@ -240,10 +240,10 @@ def computed(call, parts, n_jobs=1, verbose=False, label="partitions", numbers=N
             if re.search(r"data row \d", text)
             else 0
         )
-        raise ValueError(moved(text, before)) from None
+        raise ValueError(in_whole_table(text, before)) from None
 
 
-def moved(text, before):
+def in_whole_table(text, before):
     "A message about a partition with the numbers of rows of the table; `before` it are so many."
     return re.sub(r"data row (\d+)", lambda found: f"data row {int(found[1]) + before}", text)
 

@@ -459,7 +459,7 @@ def errors_section(fitted, facts):
     return Section("Predicted and true", text, table, figures)
 
 # %% ../../nbs/12_application/49_report.ipynb #40f4d0bb
-MOST_FOUND, ALIKE, MOST_COLUMNS = 1000, 5, 6
+MOST_FOUND, MOST_ALIKE, MOST_COLUMNS = 1000, 5, 6
 
 
 def search_data(fitted, ways):
@@ -479,9 +479,11 @@ def search_data(fitted, ways):
     for part, kind in sets:
         placed = fitted.place(part.frame)
         values, errors = fitted.decoded(placed)
-        near = nearest(known, placed.embedding, min(ALIKE + 1, len(known)))[0]
+        near = nearest(known, placed.embedding, min(MOST_ALIKE + 1, len(known)))[0]
         for k, (name, cells) in enumerate(zip(called(part), told(part))):
-            others = [int(i) for i in near[k] if fitted.rows.numbers[i] != part.numbers[k]][:ALIKE]
+            others = [int(i) for i in near[k] if fitted.rows.numbers[i] != part.numbers[k]][
+                :MOST_ALIKE
+            ]
             numbers = [shown(float(x)) for x in (part.truth[k, 0], values[k, 0], errors[k, 0])]
             rows.append([name, kind, *numbers, cells, others])
     wanted = sorted({i for row in rows for i in row[-1]})

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .columns import ColumnPlan, NumberColumn, TableEncoder, plan_of
-from .partitions import computed, moved, partitions_of
+from .partitions import computed, in_whole_table, partitions_of
 from idm_nb.app.tables import (
     Style,
     Table,
@@ -241,7 +241,7 @@ def suspicions(table, data, index, groups):
     return found
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #6eeee4c3
-FEWEST = 16  # rows to fit
+FEWEST_TO_FIT = 16  # rows to fit
 
 
 def split_rows(n, share, groups, seed):
@@ -325,7 +325,7 @@ class WholeColumns:
         self.words = [name for name in names if are_words(name)]
         dates = {name for *_, own in every for name in own}
         self.odd = [name for name in names if len(kinds[name]) > 1 or name in dates]
-        told = [(n, moved(p[n], s)) for (_, _, p, _), s in zip(every, start) for n in p]
+        told = [(n, in_whole_table(p[n], s)) for (_, _, p, _), s in zip(every, start) for n in p]
         self.problems = {n: text for n, text in reversed(told) if n not in self.words}
 
 
@@ -531,8 +531,8 @@ def rows_to_fit(table, truth, groups, options):
     known = np.flatnonzero(np.isfinite(truth).all(axis=1))
     asked = None if groups is None else groups[known]
     out = split_rows(len(known), options.holdout, asked, options.random_state)
-    if (~out).sum() < FEWEST:
-        few = f"leaves {(~out).sum()} rows to fit: at least {FEWEST} are needed"
+    if (~out).sum() < FEWEST_TO_FIT:
+        few = f"leaves {(~out).sum()} rows to fit: at least {FEWEST_TO_FIT} are needed"
         raise ValueError(f"{table.source} {few}")
     return known[~out], known[out]
 
@@ -606,7 +606,7 @@ def unseen(fitted, rng):
     each half of the training rows, with an estimate that is fitted to the other half
     """
     estimate, rows = fitted.model.map_.estimate, fitted.kept
-    if len(rows) >= FEWEST:
+    if len(rows) >= FEWEST_TO_FIT:
         return [(rows.part(np.sort(rng.permutation(len(rows))[:MOST_PERMUTED])), estimate)]
     known = np.flatnonzero(np.isfinite(fitted.rows.truth).all(axis=1))
     rows, found = fitted.rows.part(np.sort(rng.permutation(known)[: 8 * MOST_PERMUTED])), []

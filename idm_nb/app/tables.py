@@ -374,8 +374,8 @@ def table_of(frame, style=None, source="table", index=None, notes=()):
         index = index or str(frame.index.name)
         frame = frame.reset_index()
     frame = pd.DataFrame(frame)
-    frame = frame.set_axis(distinct(list(map(str, frame.columns)), source, "one of them"), axis=1)
-    frame.index = pd.RangeIndex(1, len(frame) + 1)
+    names = distinct(list(map(str, frame.columns)), source, "one of them")
+    frame = frame.set_axis(names, axis=1).set_axis(pd.RangeIndex(1, len(frame) + 1))
     style = replace(style, index=style.index or index)
     if style.missing:
         counts = {name: coded(column, style) for name, column in frame.items()}
