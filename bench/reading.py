@@ -19,8 +19,9 @@ READERS = {
     "X = numpy.column_stack([t[n].to_numpy() for n in t.column_names if n != 'word'])",
     "idm_nb": "from idm_nb.app.tables import read_table; t = read_table(path);"
     "X = t.numbers([n for n in t.names if n != 'word'])",
-    "idm_nb, in parts": "from idm_nb.app.many_rows import rows_of; r = rows_of(path);"
-    "X = max((p.numbers([n for n in r.names if n != 'word']) for p in r.parts(2000)), key=len)",
+    "idm_nb, in parts": "from idm_nb.app.partitions import partitions_of;"
+    "tables = (part.read() for part in partitions_of(path, rows=2000));"
+    "X = max((t.numbers([n for n in t.names if n != 'word']) for t in tables), key=len)",
 }
 MEASURE = """
 import resource, sys, time

@@ -7,6 +7,7 @@ import signal
 import time
 import tracemalloc
 import zipfile
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -271,7 +272,7 @@ def whole_or_none(folder, names):
 @pytest.mark.parametrize("old", [False, True], ids=["new folder", "old folder"])
 def test_signals_at_every_stage_of_writing(number, old, tmp_path):
     # a process that does nothing but write is stopped at sixty different moments
-    out, stopped = tmp_path / "out", 0
+    out, ends = tmp_path / "out", []
 
     def stop(number, frame):
         raise KeyboardInterrupt
@@ -284,6 +285,13 @@ def test_signals_at_every_stage_of_writing(number, old, tmp_path):
 
         return write
 
+    def write_for_ever(ready):
+        signal.alarm(100)  # if no signal stops it
+        with on_stop(stop):
+            os.write(ready, b"x")
+            for turn in count():
+                write_folder(out, {name: writer(f"{delay} {turn} " * 20) for name in FILES})
+
     for delay in np.linspace(0, 0.01, 60):
         if not old and out.exists():
             for path in out.iterdir():
@@ -291,22 +299,21 @@ def test_signals_at_every_stage_of_writing(number, old, tmp_path):
             out.rmdir()
         ready, child = os.pipe(), os.fork()
         if not child:
+            code = 1
             try:
-                with on_stop(stop):
-                    os.write(ready[1], b"x")
-                    for turn in range(1000):
-                        write_folder(out, {name: writer(f"{delay} {turn} " * 20) for name in FILES})
+                write_for_ever(ready[1])
             except KeyboardInterrupt:
-                os._exit(3)
-            os._exit(0)
+                code = 3
+            finally:
+                os._exit(code)
         os.read(ready[0], 1)
         time.sleep(delay)
         os.kill(child, number)
-        stopped += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         os.close(ready[0]), os.close(ready[1])
         assert whole_or_none(out, FILES), (delay, sorted(p.name for p in out.iterdir()))
         assert [p.name for p in tmp_path.iterdir()] in (["out"], [])
-    assert stopped == 60
+    assert ends == 60 * [3]
 
 
 def test_a_folder_that_fails_leaves_nothing(tmp_path):

@@ -1,4 +1,4 @@
-"""`in_parts`: files of all kinds, runs that are ended and go on, processes, damaged files."""
+"""Partitions: files of all kinds, runs that are ended and go on, processes, a cluster, damaged files."""
 
 import gzip
 import os
@@ -52,6 +52,15 @@ def test_parts_of_a_file_are_placed_as_the_whole(ring, tmp_path, source):
         assert np.allclose(table.numbers(table.names), model.transform(X))
         assert set(os.listdir(tmp_path)) == {given.name, found.name}
         found.unlink()
+
+
+def test_no_cut_is_inside_of_quotes(tmp_path):
+    words = [('a\n"b",\r\n' * (k % 5) + f"w{k}").strip() for k in range(200)]
+    pd.DataFrame(dict(word=words, k=range(200))).to_csv(tmp_path / "t.csv", index=False)
+    for rows in (1, 7, 60):
+        parts = partitions_of(tmp_path / "t.csv", rows=rows)
+        frame = pd.concat([part.read().frame for part in parts])
+        assert frame.word.tolist() == words and frame.k.tolist() == [*range(200)] and len(parts) > 2
 
 
 SLOW = """
@@ -115,6 +124,12 @@ def test_several_processes_give_the_same_rows_in_order(ring, tmp_path):
     who = np.load(tmp_path / "who.npy").ravel()
     # the first part is a check
     assert (who[:60] == os.getpid()).all() and (who[60:] != os.getpid()).all()
+    distributed = pytest.importorskip("distributed")
+    options = dict(n_workers=2, threads_per_worker=1, dashboard_address=None)
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        in_parts(process_of, X, tmp_path / "where.npy", rows=60)
+        workers = {*client.run(os.getpid).values()}
+    assert {*np.load(tmp_path / "where.npy").ravel()} <= workers
     X = np.where(np.arange(len(X))[:, None] == 900, np.nan, X)
     with pytest.raises(ValueError, match="has a gap at data row 901"):
         in_parts(model.predict, X, tmp_path / "bad.npy", rows=60, n_jobs=2)
