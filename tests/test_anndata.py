@@ -127,7 +127,7 @@ def test_genes_that_set_branches_apart(fitted):
     assert len(branch_genes(adata, every=True)) == 3
 
 
-def test_files_and_scanpy(tmp_path):
+def test_files(tmp_path):
     anndata = pytest.importorskip("anndata")
     plain = cells()
     adata = anndata.AnnData(sparse.csr_matrix(X), plain.obs, pd.DataFrame(index=plain.var_names))
@@ -157,9 +157,13 @@ def test_files_and_scanpy(tmp_path):
     assert (placed.obs.map_branch == placed.obs.idm_branch).all()
     assert placed.uns["map"]["verdict"] == str(model.verdict_)
     assert (placed.X != adata.X).nnz == 0
-    scanpy = pytest.importorskip("scanpy")
-    read = scanpy.read_h5ad(out)
-    axes = scanpy.pl.embedding(read, basis="idm", color="idm_branch", show=False)
+
+
+def test_scanpy_draws_the_map(fitted):
+    scanpy, anndata = map(pytest.importorskip, ("scanpy", "anndata"))
+    plain = fitted[0]
+    adata = anndata.AnnData(X, plain.obs, obsm={"X_idm": plain.obsm["X_idm"]})
+    axes = scanpy.pl.embedding(adata, basis="idm", color="idm_branch", show=False)
     assert len(axes.collections[0].get_offsets()) == 900
 
 
