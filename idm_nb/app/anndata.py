@@ -30,14 +30,14 @@ def representation(adata, use_rep):
 
 
 def column_of(adata, name):
-    "A column of `obs`."
+    "The column `name` of `adata.obs`."
     if name not in adata.obs:
         raise ValueError(f"obs has no column {name!r}; it has {', '.join(map(str, adata.obs))}")
     return adata.obs[name]
 
 
 def numbers_in_obs(adata, name):
-    "A column of `obs` as numbers `(N,)`, NaN where it has none."
+    "The column `name` of `adata.obs` as numbers `(N,)`, NaN where it has none."
     column = column_of(adata, name)
     try:
         if column.dtype.kind in "mM":
@@ -51,7 +51,7 @@ def numbers_in_obs(adata, name):
 
 
 def turn_of(model):
-    "Orthogonal matrix `(k, k)` that brings the two `viewing_axes` of a map to the front."
+    "Orthogonal matrix `(k, k)` that brings the two `viewing_axes` of a `model` to the front."
     held_out = model.predict(model.embeddings_[0]).reshape(len(model.embedding_), -1)
     axes = viewing_axes(model.embedding_, held_out, model.branch_)
     if len(axes) < 3:
@@ -62,7 +62,12 @@ def turn_of(model):
 
 # %% ../../nbs/12_application/52_anndata.ipynb #8d672f84
 def placed(model, X, features):
-    "Coordinates of rows `X` in a map, and a dict of columns for one feature or several."
+    """Coordinates of rows in a map, and a dict of columns for one feature or several.
+
+    Parameters
+    ----------
+    model : fitted IteratedDiffusionMap; X : (q, m) array; features : list of str, their names
+    """
     prediction, std = (part.reshape(len(X), -1) for part in model.predict(X, return_std=True))
     ends = [""] if len(features) == 1 else [f"_{name}" for name in features]
     columns = {f"prediction{end}": prediction[:, k] for k, end in enumerate(ends)}
@@ -72,7 +77,13 @@ def placed(model, X, features):
 
 
 def add_columns(obs, columns, key_added, n_branches):
-    "Write columns into a data frame; the branch is a category."
+    """Write columns into a data frame; the branch is a category.
+
+    Parameters
+    ----------
+    obs : DataFrame; columns : dict from name to (N,) array
+    key_added : str, what the new names begin with; n_branches : int, branches of the map
+    """
     from pandas import Categorical
 
     branches = [str(b) for b in range(n_branches)]
@@ -83,7 +94,12 @@ def add_columns(obs, columns, key_added, n_branches):
 
 
 def summary(model, key, use_rep, groups):
-    "The entry of `uns` for a map: numbers, text and arrays, which `.h5ad` files can store."
+    """The entry of `uns` for a map: numbers, text and arrays, which `.h5ad` files can store.
+
+    Parameters
+    ----------
+    model : fitted IteratedDiffusionMap; key, use_rep, groups : arguments of `fit`
+    """
     verdict, branches = model.verdict_, model.branches_
     parameters = {name: repr(value) for name, value in model.get_params(deep=False).items()}
     return {
@@ -189,7 +205,13 @@ def project(adata, model, *, use_rep="X_pca", key_added="idm", reference=None):
 
 # %% ../../nbs/12_application/52_anndata.ipynb #e9fc4caf
 def write(adata, model, X, keys, key_added):
-    "Write the results of a map for the rows `X` of `adata` into it."
+    """Write the results of a map into a table.
+
+    Parameters
+    ----------
+    adata : AnnData; model : fitted IteratedDiffusionMap; X : (N, m) array, rows of `adata`
+    keys : list of str, columns of the feature; key_added : str, what the new names begin with
+    """
     coordinates, columns = placed(model, X, keys)
     adata.obsm[f"X_{key_added}"] = coordinates
     add_columns(adata.obs, columns, key_added, model.branches_.n_branches)

@@ -28,7 +28,7 @@ class NumberColumn(Storage):
     kind = "number"
 
     def encode(self, column):
-        "Coordinates `(N, 1)`, NaN for gaps."
+        "Coordinates `(N, 1)` of a `column`, NaN for gaps."
         return ((column.to_numpy(float) - self.center) / self.unit)[:, None]
 
     def labels(self):
@@ -45,7 +45,7 @@ class WordColumn(Storage):
     kind = "words"
 
     def encode(self, column):
-        "Coordinates `(N, k)`; without an entry for words that are not known."
+        "Coordinates `(N, k)` of a `column`; without an entry for words that are not known."
         cells = as_words(column).to_numpy()
         return np.stack([cells == as_word(word) for word in self.words], axis=1) / self.unit
 
@@ -53,11 +53,12 @@ class WordColumn(Storage):
         return [f"{self.name} = {'(gap)' if word is None else word}" for word in self.words]
 
     def unknown(self, column):
-        "Mask of the rows with a word that is not known."
+        "Mask of the rows of a `column` with a word that is not known."
         return ~as_words(column).isin([as_word(word) for word in self.words]).to_numpy()
 
 
 def as_word(value):
+    "A word of a column; a mark if the `value` is None, which is a gap."
     return "\0" if value is None else value
 
 
@@ -71,14 +72,14 @@ TEXT_AXES, HASHES = 30, 2**12
 
 
 def letters_of(column):
-    "Sparse counts `(N, 4096)` of the groups of three and four letters of each entry."
+    "Sparse counts `(N, 4096)` of the groups of three and four letters in each entry of `column`."
     cells = column.astype(object).where(column.notna(), "").astype(str)
     options = dict(analyzer="char_wb", ngram_range=(3, 4), n_features=HASHES)
     return HashingVectorizer(norm=None, alternate_sign=False, **options).transform(cells)
 
 
 def unit_rows(counts, weights):
-    "Counts times weights, rows of length one."
+    "The `counts` `(N, k)` times the `weights` `(k,)`, rows of length one; sparse."
     found = counts.multiply(weights).tocsr()
     length = np.sqrt(np.asarray(found.multiply(found).sum(axis=1)).ravel())
     return found.multiply(1 / np.maximum(length, 1e-300)[:, None]).tocsr()
@@ -96,6 +97,7 @@ class TextColumn(Storage):
 
     @classmethod
     def of(cls, column):
+        "The encoder of a `column` of texts."
         counts = letters_of(column)
         seen = np.asarray((counts > 0).sum(axis=0)).ravel()
         weights = np.where(seen, np.log((1 + len(column)) / (1 + seen)) + 1, 0.0)
@@ -105,7 +107,7 @@ class TextColumn(Storage):
         return cls(column.name, weights, axes, float(np.sqrt((rows @ axes).var(axis=0).sum())))
 
     def encode(self, column):
-        "Coordinates `(N, k)`."
+        "Coordinates `(N, k)` of a `column`."
         return unit_rows(letters_of(column), self.weights) @ self.axes / self.unit
 
     def labels(self):
@@ -116,7 +118,7 @@ CYCLES = {"day": 1.0, "week": 7.0, "year": 365.2425}
 
 
 def days_of(column):
-    "Days `(N,)` since 1970, NaN for gaps."
+    "Days `(N,)` since 1970 of a `column` of dates, NaN for gaps."
     stamps = pd.to_datetime(column).astype("datetime64[us]")
     return np.where(stamps.notna(), stamps.astype("int64"), np.nan) / 8.64e10
 
@@ -134,6 +136,7 @@ class DateColumn(Storage):
 
     @classmethod
     def of(cls, column, form=None):
+        "The encoder of a `column` of dates; `form` is their format if they were text."
         days = days_of(column)
         known = days[np.isfinite(days)]
         turns = {name: known / length for name, length in CYCLES.items()}
@@ -142,7 +145,7 @@ class DateColumn(Storage):
         return cls(column.name, float(known.mean()), float(known.std()) or 1.0, seen, form)
 
     def encode(self, column):
-        "Coordinates `(N, 1 + 2 c)`, NaN for gaps."
+        "Coordinates `(N, 1 + 2 c)` of a `column`, NaN for gaps."
         days = days_of(column)
         turns = [2 * np.pi * days / CYCLES[name] for name in self.cycles]
         waves = [wave(turn) for turn in turns for wave in (np.sin, np.cos)]
@@ -200,7 +203,7 @@ FEWEST_OF_SPECTRUM, CORRELATION_OF_SPECTRUM = 20, 0.95
 
 
 def is_spectrum(values):
-    "Are the columns of `(N, m)` a spectrum: many, and most of them like the next one?"
+    "Are the columns of `values` `(N, m)` a spectrum: many, and most of them like the next one?"
     if values.shape[1] < FEWEST_OF_SPECTRUM:
         return False
     centered = values - np.nanmean(values, axis=0)
@@ -287,7 +290,7 @@ class TableEncoder(Storage):
         return plain + [f"{self.parts[k].name} has a gap" for k in self.marked]
 
     def raw(self, frame):
-        "Coordinates `(N, k)` without marks, NaN for gaps."
+        "Coordinates `(N, k)` of the rows of a `frame` without marks, NaN for gaps."
         return np.hstack([part.encode(frame[part.name]) for part in self.parts])
 
     def encode(self, frame, donors=None):
@@ -307,7 +310,7 @@ class TableEncoder(Storage):
         return np.column_stack([raw, *marks])
 
     def surprises(self, frame):
-        "Dict from a column to (number of rows, an example) with a word that training did not have."
+        "Dict from a column of `frame` to (rows, an example) with a word that training had not."
         found = {}
         for part in self.parts:
             if isinstance(part, WordColumn):

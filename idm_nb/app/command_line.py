@@ -52,7 +52,13 @@ def within(low, high, kind=int, word=None, below=False):
 
 
 def former(name, instead, value=None):
-    "An action of argparse for an option that has no effect any more, or another name."
+    """An action of argparse for an option that has no effect any more, or another name.
+
+    Parameters
+    ----------
+    name : str, of the attribute that is set; instead : str, what is said
+    value : function from the words that were typed to the attribute; default None: it is not set
+    """
 
     class Former(argparse.Action):
         def __call__(self, parser, options, values, option=None):
@@ -64,7 +70,7 @@ def former(name, instead, value=None):
 
 # %% ../../nbs/12_application/51_command_line.ipynb #93883d1c
 def add_reading(parser):
-    "Options that say how a table is written."
+    "Add the options that say how a table is written to a `parser`."
     add = parser.add_argument_group("how the table is written").add_argument
     index = "the column that names the rows (default: a first column without a name)"
     add("--index", metavar="COLUMN", help=index)
@@ -88,7 +94,7 @@ def add_reading(parser):
 
 # %% ../../nbs/12_application/51_command_line.ipynb #9a25bd89
 def add_fit_options(parser):
-    "Options that `fit` and `demo` share."
+    "Add the options that `fit` and `demo` share to a `parser`."
     add = parser.add_argument_group("the map").add_argument
     parser.add_argument("--out", required=True, metavar="DIR", help="folder for the results")
     share = "share of the rows to keep back for checking (default 0.2; 0 uses all rows)"
@@ -226,7 +232,7 @@ Examples:
 
 # %% ../../nbs/12_application/51_command_line.ipynb #5156e87b
 def add_column_options(parser):
-    "Options of `fit` that name columns."
+    "Add the options of `fit` that name columns to a `parser`."
     parser.add_argument("data", metavar="DATA", help="the table")
     add = parser.add_argument_group("what the columns are").add_argument
     many = dict(nargs="+", metavar="COLUMN")
@@ -324,7 +330,7 @@ def build_parser():
 
 # %% ../../nbs/12_application/51_command_line.ipynb #cc98551d
 def stop(number, frame):
-    "End the command on a signal; the files that it was writing are removed."
+    "End the command on the signal `number` in any `frame`; files that it was writing are removed."
     raise KeyboardInterrupt
 
 # %% ../../nbs/12_application/51_command_line.ipynb #6866711c

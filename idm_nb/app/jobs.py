@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/12_application/50b_jobs.ipynb #d032db2b
 import sys
 import time
+from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,18 +34,18 @@ from ..study.images import turned_classes
 
 # %% ../../nbs/12_application/50b_jobs.ipynb #46f3b707
 def note(text):
-    "Print a decision about the table on standard error, even with `--quiet`."
+    "Print `text`, a decision about the table, on standard error, even with `--quiet`."
     print(f"idm-nb: {text}", file=sys.stderr)
 
 
 def say(options, text):
-    "A line of progress on standard error, unless `--quiet`."
+    "Print `text`, a line of progress, on standard error, unless `options.quiet`."
     if not options.quiet:
         print(f"idm-nb: {text}", file=sys.stderr, flush=True)
 
 
 def reading_of(options):
-    "Options of `read_table`, from the arguments."
+    "Options of `read_table` from `options`, the arguments of a command."
     names = (
         "index",
         "decimal",
@@ -73,7 +74,12 @@ class InMemory:
 
 
 def beside(data, features, reading):
-    "The `Table` of one file with the columns of another."
+    """The `Table` of one file with the columns of another, and the names of these.
+
+    Parameters
+    ----------
+    data, features : paths of the two files; reading : dict, options of `read_table`
+    """
     table, other = read_table(data, **reading), read_table(features, **reading | dict(index=None))
     if len(other) != len(table):
         counts = f"{len(other)} rows but {table.source} has {len(table)}"
@@ -88,7 +94,7 @@ def beside(data, features, reading):
 
 
 def model_of(options):
-    "The unfitted `TableMap` of the arguments of `fit`."
+    "The unfitted `TableMap` of `options`, the arguments of `fit`."
     inner = IteratedDiffusionMap(
         options.iterations,
         tau=options.tau,
@@ -152,7 +158,12 @@ def fit_job(options, table=None):
 
 
 def report_on(model, facts, options):
-    "Print the main figures, where the results are, and the verdict."
+    """Print the main figures, where the results are, and the verdict.
+
+    Parameters
+    ----------
+    model : fitted TableMap; facts : dict from a name to text; options : arguments of `fit`
+    """
     facts = {**facts, "branches": str(model.model_.branches_.n_branches)}
     above = model.relevance().query("above_chance").column.tolist()
     named = f": {', '.join(above[:6])}" + ", ..." * (len(above) > 6) if above else ""
@@ -165,7 +176,7 @@ def report_on(model, facts, options):
 
 # %% ../../nbs/12_application/50b_jobs.ipynb #9940d32d
 def open_model(path):
-    "The fitted `TableMap` in a file."
+    "The fitted `TableMap` in the file at `path`."
     if not Path(path).is_file():
         raise UsageError(f"there is no model file {path}")
     try:
@@ -178,7 +189,7 @@ def open_model(path):
 
 
 def target_of(options):
-    "The file of a result, or `-`; an error if it cannot be written."
+    "The file `options.out` of a result, or `-`; an error if it cannot be written."
     out = check_target(options.out)
     if str(out) != "-":
         check_folder(out.parent, [out.name])
@@ -215,12 +226,12 @@ def place_job(options, results):
 
 # %% ../../nbs/12_application/50b_jobs.ipynb #1b8e9d4b
 def predict_job(options):
-    "Predictions, branches and, as an option, coordinates of the rows of a file."
+    "Write predictions, branches and perhaps coordinates of the rows of the file `options.data`."
     place_job(options, lambda fitted, table: results_of(fitted, table, options.coordinates))
 
 
 def alike_job(options):
-    "Training rows that are most like the rows of a file."
+    "Write the training rows that are most like the rows of the file `options.data`."
 
     def results(fitted, table):
         if options.count > len(fitted.rows):
@@ -232,7 +243,7 @@ def alike_job(options):
 
 
 def counterparts_job(options):
-    "Training rows that reach the value of one row in another way."
+    "Write training rows that reach the value of the row `options.row` in another way."
     model, out = open_model(options.model), target_of(options)
     table = read_table(options.data, **model.fitted_.reading(reading_of(options)))
     table = replace(table, index=ready(table, model.fitted_, options.index).index)
@@ -251,7 +262,12 @@ def counterparts_job(options):
 
 # %% ../../nbs/12_application/50b_jobs.ipynb #1a4c14c7
 def write_cells(options, fitted):
-    "Copy an `.h5ad` file and add the coordinates and predictions of its cells."
+    """Copy an `.h5ad` file and add the coordinates and predictions of its cells.
+
+    Parameters
+    ----------
+    options : arguments of a command for new rows; fitted : FittedTable
+    """
     out = Path(options.out)
     if ending(options.data) != ".h5ad" or options.command == "alike":
         raise UsageError(f"--out {out}: only the cells of an .h5ad file are placed into another")
@@ -268,7 +284,7 @@ def write_cells(options, fitted):
 
 # %% ../../nbs/12_application/50b_jobs.ipynb #ca688a9d
 def demo_job(options):
-    "Fit a built-in example; its table is written beside the results."
+    "Fit the built-in example `options.name`; its table is written beside the results."
     if options.name.endswith("digits"):
         digits, copies = ([3], 18) if options.name == "digits" else ([3, 4, 7], 9)
         X, angle, groups, digit = turned_classes(digits, copies, random_state=options.seed)
@@ -283,10 +299,9 @@ def demo_job(options):
         features = {f"y{i}": column for i, column in enumerate(y.T)}
         columns |= features
         roles = dict(feature=list(features), group=None, label=None)
-    frame = pd.DataFrame(columns)
-    frame.index = pd.RangeIndex(1, len(frame) + 1)
+    frame = pd.DataFrame(columns, pd.RangeIndex(1, len(X) + 1))
     table = Table(frame, f"{options.name}.csv", None, list(frame.columns))
-    vars(options).update(roles, scale="none", angle=None, order=None, index=None, feature_file=None)
-    vars(options).update(columns=None, ignore=None, data=table.source)
-    fit_job(options, table)
+    unset = ("angle", "order", "index", "feature_file", "columns", "ignore")
+    roles |= dict(scale="none", data=table.source, **dict.fromkeys(unset))
+    fit_job(Namespace(**vars(options) | roles), table)
     write_folder(Path(options.out), {table.source: lambda path: write_table(path, frame)})

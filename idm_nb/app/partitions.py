@@ -49,7 +49,7 @@ BLOCK = 2**24  # bytes of a text file that are looked at together
 
 
 def start_of_rows(path, above):
-    "The place in a text file after `above` lines, in bytes."
+    "The place in the text file `path` after `above` lines, in bytes."
     with open(path, encoding="latin-1", newline="") as file:  # a letter for each byte
         return sum(map(len, islice(file, above)))
 
@@ -122,7 +122,7 @@ class Partition:
 
 
 def group_of_rows(path, k):
-    "Group `k` of the rows of a Parquet or feather file."
+    "Group `k` of the rows of a Parquet or feather file at `path`."
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -180,7 +180,7 @@ def partitions_of(source, style=None, rows=10_000, folder=None):
 
 
 def number_of_groups(path):
-    "Number of groups of rows of a Parquet or feather file."
+    "Number of groups of rows of a Parquet or feather file at `path`."
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -190,7 +190,7 @@ def number_of_groups(path):
 
 
 def unpack(path, target):
-    "Write the content of a compressed file to `target`, with the time of the file."
+    "Write the content of the compressed file `path` to `target`, with the time of the file."
     with PACKED[path.suffix.lower()](path, "rb") as packed, open(target, "wb") as plain:
         shutil.copyfileobj(packed, plain, 2**20)
     os.utime(target, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
@@ -201,7 +201,7 @@ class PartitionError(ValueError):
 
 
 def in_partition(call, part, k):
-    "Result of `call` for the `Table` of partition `k`; errors say which partition it is."
+    "Result of `call` for the `Table` of a Partition, `part`, number `k`; errors say which it is."
     try:
         return call(part.read(), k)
     except UsageError:
@@ -244,7 +244,7 @@ def computed(call, parts, n_jobs=1, verbose=False, label="partitions", numbers=N
 
 
 def in_whole_table(text, before):
-    "A message about a partition with the numbers of rows of the table; `before` it are so many."
+    "The message `text` with numbers of rows of the table; `before` rows precede the partition."
     return re.sub(r"data row (\d+)", lambda found: f"data row {int(found[1]) + before}", text)
 
 
@@ -255,7 +255,12 @@ def has_client():
 
 
 def dask_progress(verbose, label, total):
-    "A context with a progress bar of the tasks of local schedulers."
+    """A context with a progress bar of the tasks of local schedulers.
+
+    Parameters
+    ----------
+    verbose : bool, show it; label : str; total : int, number of tasks
+    """
     from dask.callbacks import Callback
     from tqdm.auto import tqdm
 
@@ -265,13 +270,19 @@ def dask_progress(verbose, label, total):
 
 # %% ../../nbs/12_application/48_partitions.ipynb #214ec5bd
 def as_text(value):
-    "A value as text; a blank, which readers strip, precedes what looks like a formula."
+    "A `value` as text; a blank, which readers strip, precedes what looks like a formula."
     text = "" if value is None or value != value else str(value)
     return " " + text if text[:1] in ("=", "+", "-", "@") and not is_number(text) else text
 
 
 def write_lines(file, frames, mark=",", header=True):
-    "Frames as lines of an open text file, with the names of the first one if `header`."
+    """Write frames as lines.
+
+    Parameters
+    ----------
+    file : open text file; frames : iterable of DataFrame; mark : str, between the cells
+    header : bool, default True, begin with the names of the first frame
+    """
     for k, frame in enumerate(frames):
         words = [name for name, kind in frame.dtypes.items() if kind.kind == "O"]
         frame = with_values(frame, {name: frame[name].map(as_text) for name in words})
@@ -280,13 +291,24 @@ def write_lines(file, frames, mark=",", header=True):
 
 
 def write_text(kind, path, frames, count):
-    "A CSV or TSV file, which may be compressed."
+    """Write a CSV or TSV file, which may be compressed.
+
+    Parameters
+    ----------
+    kind : str, the ending of its name; path : where it is written
+    frames : iterator of DataFrame; count : int, their rows
+    """
     with PACKED.get(kind[4:], open)(path, "wt", encoding="utf-8", newline="") as file:
         write_lines(file, frames, "\t" if kind.startswith(".tsv") else ",")
 
 
 def write_npy(path, frames, count):
-    "One matrix of numbers of `count` rows."
+    """Write one matrix of numbers.
+
+    Parameters
+    ----------
+    path : where it is written; frames : iterator of DataFrame; count : int, their rows
+    """
     whole, row = None, 0
     for frame in frames:
         if whole is None:
@@ -296,7 +318,12 @@ def write_npy(path, frames, count):
 
 
 def write_npz(path, frames, count):
-    "An array for each column."
+    """Write an array for each column.
+
+    Parameters
+    ----------
+    path : where it is written; frames : iterator of DataFrame; count : int, their rows
+    """
     frame = pd.concat(list(frames))
     np.savez_compressed(path, **{name: as_array(column) for name, column in frame.items()})
 
@@ -309,7 +336,13 @@ def as_array(column):
 
 
 def write_arrow(kind, path, frames, count):
-    "A Parquet or feather file."
+    """Write a Parquet or feather file.
+
+    Parameters
+    ----------
+    kind : str, the ending of its name; path : where it is written
+    frames : iterator of DataFrame; count : int, their rows
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -333,13 +366,24 @@ WRITERS = {
 
 
 def write_table(path, columns, like=None):
-    "Write a data frame, or a dict of columns, to a file; its ending, or that of `like`, says how."
+    """Write a table to a file.
+
+    Parameters
+    ----------
+    path : where it is written; columns : DataFrame, or dict from name to column
+    like : path, default None: `path`; its ending says in which format
+    """
     frame = pd.DataFrame(dict(columns))
     WRITERS[ending(like or path)](path, iter([frame]), len(frame))
 
 
 def check_target(target, frame=None):
-    "The path of a result, checked; `frame` is a part of it."
+    """The path of a result, checked.
+
+    Parameters
+    ----------
+    target : path, or "-"; frame : DataFrame, default None, a part of the result
+    """
     target, why = Path(target), ""
     if str(target) == "-":
         return target
@@ -370,10 +414,11 @@ class FinishedParts:
         self.state = json.dumps([len(parts), str(source), table.names, *file])
 
     def file(self, k):
+        "The path of the result of partition `k`."
         return self.folder / f"{k:08d}.npz"
 
     def add(self, k, frame, length):
-        "Store the result of partition `k`, and the `length` of the partition."
+        "Store the result `frame` of partition `k`, and the `length` of the partition."
         self.folder.mkdir(exist_ok=True)
         if not self.note.exists():
             write_whole(self.note, lambda path: Path(path).write_text(self.state))
@@ -414,7 +459,7 @@ class FinishedParts:
 
 
 def alike(first, second):
-    "Are two frames equal up to rounding?"
+    "Are the frames `first` and `second` equal up to rounding?"
     try:
         second = second.reset_index(drop=True)
         pd.testing.assert_frame_equal(first, second, check_dtype=False, rtol=1e-6, atol=1e-9)
@@ -486,7 +531,13 @@ def place_parts(call, parts, target, verbose=False, n_jobs=1, seen=lambda frame:
 
 
 def print_parts(call, parts, opening, seen):
-    "Print the frames of `place_parts`, which are `seen`; returns the number of rows."
+    """Print the frames of all partitions; returns the number of rows.
+
+    Parameters
+    ----------
+    call, parts, seen : see `place_parts`
+    opening : the `Table` of the first partition, and the frame for it
+    """
     count = len(opening[0])
     write_lines(sys.stdout, [opening[1]])
     seen(opening[1])

@@ -62,11 +62,12 @@ def picture(figure):
 
 
 def shown(value):
-    "A cell of a table: three digits of a number, or text."
+    "A `value` in a cell of a table: three digits of a number, or text."
     return f"{value:.3g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
 def new_figure(width, height):
+    "An empty figure of `width` times `height` inches."
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -107,7 +108,7 @@ class Ways:
 
 
 def ways_of(fitted):
-    "The `Ways` of a FittedTable."
+    "The `Ways` of `fitted`, a FittedTable."
     model, kept = fitted.model, fitted.placed_kept.branch if len(fitted.kept) else np.empty(0, int)
     count = model.branches_.n_branches
     if count == 1 or not len(model.branches_.nodes):
@@ -171,7 +172,7 @@ def typical_errors(names, truth, predicted):
 
 
 def judged_rows(fitted):
-    """Rows on which a report judges a map.
+    """Rows on which a report judges `fitted`, a FittedTable.
 
     Returns
     -------
@@ -187,7 +188,12 @@ def judged_rows(fitted):
 
 
 def headline_of(fitted, ways):
-    "What was found, in one to three sentences."
+    """What was found, in one to three sentences.
+
+    Parameters
+    ----------
+    fitted : FittedTable; ways : Ways
+    """
     verdict, names = fitted.model.verdict_, " and ".join(fitted.roles.features)
     if not verdict.beats_chance:
         return (
@@ -238,7 +244,7 @@ def effect_of(fitted, k):
 
 
 def draw_effects(fitted):
-    "Figure of the effects of the relevant columns; None if there are none."
+    "Figure of the effects of the relevant columns of `fitted`; None if there are none."
     above = [name for name, _, _, passed in fitted.relevance.ranked() if passed][:MOST_EFFECTS]
     if not above:
         return None
@@ -267,7 +273,7 @@ def draw_effects(fitted):
 
 # %% ../../nbs/12_application/49_report.ipynb #a92bc6e0
 def depends_section(fitted):
-    "The section on relevant columns."
+    "The section on the relevant columns of `fitted`, a FittedTable."
     found = fitted.relevance
     above = [(name, value) for name, value, _, passed in found.ranked() if passed]
     words = ", ".join(f"{name} ({value:.2g})" for name, value in above[:10])
@@ -294,14 +300,19 @@ PAIRS = 10  # of branches that are described at most
 
 
 def branch_colours(count):
-    "The colours of branches, as a colour map of matplotlib."
+    "The colours of `count` branches, as a colour map of matplotlib."
     from matplotlib.colors import ListedColormap
 
     return ListedColormap(Colouring(np.arange(count), "label").colours)
 
 
 def other_row(fitted, branch):
-    "A typical training row, and its counterpart: two frames, or None if there is none."
+    """A typical training row, and its counterpart: two frames, or None if there is none.
+
+    Parameters
+    ----------
+    fitted : FittedTable; branch : (N,) int array, of the training rows
+    """
     known = fitted.model.map_
     values = known.values[known.rows.inverse][:, 0]
     rows = np.flatnonzero(branch == np.bincount(branch).argmax())
@@ -311,7 +322,12 @@ def other_row(fitted, branch):
 
 
 def example_text(fitted, ways):
-    "A sentence about a row and another one with the same value; empty if there is none."
+    """A sentence about a row and another one with the same value; empty if there is none.
+
+    Parameters
+    ----------
+    fitted : FittedTable; ways : Ways
+    """
     pair = other_row(fitted, ways.branch)
     if pair is None:
         return ""
@@ -329,7 +345,12 @@ def example_text(fitted, ways):
 
 
 def ways_section(fitted, ways):
-    "The section on branches."
+    """The section on branches.
+
+    Parameters
+    ----------
+    fitted : FittedTable; ways : Ways
+    """
     feature, model = fitted.roles.features[0], fitted.model
     points = [example_text(fitted, ways)] if model.verdict_.beats_chance else []
     if ways.count == 1:
@@ -356,7 +377,7 @@ def ways_section(fitted, ways):
 
 # %% ../../nbs/12_application/49_report.ipynb #455c51cc
 def candidates_text(ways):
-    "A sentence about branches without support; empty if there are none."
+    "A sentence about branches without support; empty if `ways`, a Ways, has none."
     n = len(ways.candidates)
     if not n:
         return ""
@@ -385,7 +406,12 @@ def main_difference(points, values, branch):
 
 
 def draw_map(fitted, ways):
-    "Figure of the map: the feature across, the main difference among rows of equal feature upwards."
+    """Figure of the map: the feature across, the main difference of rows of equal feature upwards.
+
+    Parameters
+    ----------
+    fitted : FittedTable; ways : Ways
+    """
     known, X = fitted.model.map_, fitted.encode(fitted.rows.frame)
     rows = known.rows
     points, values = rows.points[rows.inverse], fitted.rows.truth[:, 0]
@@ -417,7 +443,12 @@ def running_mean(column, values):
 
 # %% ../../nbs/12_application/49_report.ipynb #96aadc28
 def draw_predictions(fitted, limit=3):
-    "Predicted against true feature, one panel a feature (at most `limit`); a figure."
+    """Figure of predicted against true feature, a panel for each feature.
+
+    Parameters
+    ----------
+    fitted : FittedTable; limit : int, default 3, number of features
+    """
     truth, values, errors, novel, _ = judged_rows(fitted)
     count = min(limit, truth.shape[1])
     figure = new_figure(3.6 * count, 3.3)
@@ -442,7 +473,12 @@ def draw_predictions(fitted, limit=3):
 
 
 def errors_section(fitted, facts):
-    "Predictions of rows that were not used for them; `facts` is a dict from name to value."
+    """The section on predictions of rows that were not used for them.
+
+    Parameters
+    ----------
+    fitted : FittedTable; facts : dict from name to text
+    """
     truth, values, errors, novel, kept = judged_rows(fitted)
     names, usual = fitted.roles.features, ~novel if not novel.all() else slice(None)
     size = [f"{e:.2g} for {n}" for n, e, _ in typical_errors(names, truth[usual], values[usual])]
@@ -463,7 +499,12 @@ MOST_FOUND, MOST_ALIKE, MOST_COLUMNS = 1000, 5, 6
 
 
 def search_data(fitted, ways):
-    "Data of the search for rows, a dict for JSON."
+    """Data of the search for rows, a dict for JSON.
+
+    Parameters
+    ----------
+    fitted : FittedTable; ways : Ways
+    """
     index, rng = fitted.roles.index, np.random.default_rng(0)
     some = fitted.rows.part(np.sort(rng.permutation(len(fitted.rows))[:MOST_FOUND]))
     sets = [(some, "train")] + [(fitted.kept, "kept back")] * bool(len(fitted.kept))
@@ -494,12 +535,17 @@ def search_data(fitted, ways):
 
 
 def as_json(data):
-    "Data as JSON that can stand inside of a script."
+    "A dict `data` as JSON that can stand inside of a script."
     return json.dumps(data, allow_nan=False).replace("<", "\\u003c")
 
 # %% ../../nbs/12_application/49_report.ipynb #3e64eaec
 def advice(fitted, ways):
-    "What to do next, a list of sentences."
+    """What to do next, a list of sentences.
+
+    Parameters
+    ----------
+    fitted : FittedTable; ways : Ways
+    """
     verdict = fitted.model.verdict_
     if not verdict.beats_chance:
         return [
@@ -540,7 +586,7 @@ def advice(fitted, ways):
 
 # %% ../../nbs/12_application/49_report.ipynb #c35884e0
 def details(fitted):
-    "Folded sections: the columns, and what the estimate consists of."
+    "Folded sections on `fitted`: the columns, and what the estimate consists of."
     plans, estimate = fitted.roles.plans, fitted.model.estimate_
     columns = {
         "column": [plan.name for plan in plans],
@@ -611,7 +657,7 @@ def table_report(fitted, facts=None):
 
 # %% ../../nbs/12_application/49_report.ipynb #ddf07d8f
 def short_report(fitted):
-    "The headline, the map and the relevant columns as HTML, for a notebook."
+    "The headline, the map and the relevant columns of `fitted` as HTML, for a notebook."
     ways = ways_of(fitted)
     address, width = picture(draw_map(fitted, ways))
     above = [(n, f"{v:.2g}") for n, v, _, passed in fitted.relevance.ranked() if passed][:5]

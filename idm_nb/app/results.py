@@ -42,7 +42,7 @@ from ..idm.reeb import reeb_graph
 
 # %% ../../nbs/12_application/50_results.ipynb #ff80d09a
 def plain_methods(fitted):
-    "R2 on the rows that were kept back of nearest neighbours and ridge regression, a dict."
+    "R2 of nearest neighbours and ridge regression on the rows that `fitted` kept back, a dict."
     X, y = fitted.encode(fitted.rows.frame), fitted.coding.encode(fitted.rows.truth)
     known, groups = np.isfinite(y).all(axis=1), fitted.rows.groups
     X, y, groups = X[known], y[known], None if groups is None else groups[known]
@@ -119,7 +119,7 @@ def held_out_facts(numbers, plain, label=None):
 
 # %% ../../nbs/12_application/50_results.ipynb #1407acc5
 def branch_labels(fitted):
-    """How well branches match the label of a `FittedTable`.
+    """How well branches match the label of `fitted`, a FittedTable.
 
     Returns
     -------
@@ -140,13 +140,18 @@ def branch_labels(fitted):
 
 
 def most_frequent(labels):
-    "The most frequent of some labels."
+    "The most frequent of some `labels` `(N,)`."
     names, counts = np.unique(labels, return_counts=True)
     return str(names[counts.argmax()])
 
 # %% ../../nbs/12_application/50_results.ipynb #641193f6
 def row_results(table, fitted):
-    "Results of a partition, one line a row: all columns of `embedding.csv` and `predictions.csv`."
+    """Results of a partition, one line a row: all columns of `embedding.csv` and `predictions.csv`.
+
+    Parameters
+    ----------
+    table : Table of the partition; fitted : FittedTable
+    """
     found = results_of(fitted, ready(table, fitted), True)
     truth = {name: table.frame[name].to_numpy() for name in fitted.roles.features}
     names, at = list(found), list(found).index(f"predicted_{fitted.roles.features[0]}")
@@ -155,7 +160,12 @@ def row_results(table, fitted):
 
 
 def two_tables(frame, fitted):
-    "The frames of `embedding.csv` and `predictions.csv`, from that of `row_results`."
+    """The frames of `embedding.csv` and `predictions.csv`, a dict.
+
+    Parameters
+    ----------
+    frame : DataFrame of `row_results`; fitted : FittedTable
+    """
     part = np.where(frame.row.isin(fitted.rows.numbers), "train", "placed")
     frame = frame.assign(part=np.where(frame.row.isin(fitted.kept.numbers), "held-out", part))
     names = list(frame.columns[:-1])
@@ -168,7 +178,7 @@ def two_tables(frame, fitted):
 
 
 def contrast_table(contrast):
-    "Columns of `branch_columns.csv`: a row for each two branches and each column above chance."
+    "Frame of `branch_columns.csv` from a BranchContrast, `contrast`: columns above chance."
     names = {
         "first": "first_branch",
         "second": "second_branch",
@@ -184,19 +194,19 @@ def contrast_table(contrast):
 
 # %% ../../nbs/12_application/50_results.ipynb #d65e6994
 def without_nan(numbers):
-    "A dict with None in the place of NaN, which JSON does not have."
+    "The dict `numbers` with None in the place of NaN, which JSON does not have."
     return {name: None if value != value else value for name, value in numbers.items()}
 
 
 def verdict_numbers(verdict):
-    "A `Verdict` as a dict, with its sentences."
+    "A `Verdict`, `verdict`, as a dict, with its sentences."
     plain = (bool, int, float, str, type(None))
     found = {name: value for name, value in vars(verdict).items() if isinstance(value, plain)}
     return {**without_nan(found), "sentences": verdict.sentences()}
 
 
 def counted(model):
-    "Number of branches and, for a scalar feature, of loops and pieces."
+    "Number of branches of a fitted `model` and, for a scalar feature, of loops and pieces."
     if not len(model.branches_.nodes):
         return {"branches": model.branches_.n_branches}
     graph = reeb_graph(model)
@@ -342,7 +352,7 @@ def write_folder(path, writers):
 
 
 def move_all(temporary, path, names):
-    "The folder `temporary` becomes `path`, or its files move there."
+    "The folder `temporary` becomes `path`; if that exists, the files `names` move there."
     places = [regular(path / name) for name in names]
     if path.exists():
         for name, place in zip(names, places):

@@ -46,13 +46,13 @@ class Plain(Storage):
     unit = None
 
     def encode(self, values):
-        "Feature columns `(N, n)` of the table as the map takes them."
+        "Feature columns of the table, `values` `(N, n)`, as the map takes them."
         return values
 
     decode = encode
 
     def decode_errors(self, values, errors):
-        "Standard errors of the decoded features, from those of the encoded ones."
+        "Standard errors of decoded features, from encoded `values` and their `errors` `(N, n)`."
         return errors
 
     def names(self, features):
@@ -125,7 +125,12 @@ def features_of(table, names, order=None):
 
 
 def ordered(table, name, order):
-    "A feature of words as 0, 1, 2, ... `(N,)`, NaN for gaps."
+    """A feature of words as 0, 1, 2, ... `(N,)`, NaN for gaps.
+
+    Parameters
+    ----------
+    table : Table; name : str, the column; order : see `features_of`
+    """
     column = table.frame[name]
     words = sorted(column.dropna().unique())
     if order is None:
@@ -215,12 +220,17 @@ def roles_of(table, options):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #047e43c0
 def as_list(names):
-    "Names as a list; one name, or None, may stand alone."
+    "The `names` as a list; one name, or None, may stand alone."
     return [] if names is None else [names] if isinstance(names, str) else list(names)
 
 
 def suspicions(table, data, index, groups):
-    "Notes on columns and rows that are probably a mistake."
+    """Notes on columns and rows that are probably a mistake.
+
+    Parameters
+    ----------
+    table : Table; data : list of str; index, groups : str or None; see `Roles`
+    """
     found = []
     for name in data:
         column = table.frame[name].to_numpy()
@@ -245,7 +255,13 @@ FEWEST_TO_FIT = 16  # rows to fit
 
 
 def split_rows(n, share, groups, seed):
-    "Mask `(n,)` of the rows to hold out: about `share` of them, whole groups if given."
+    """Mask `(n,)` of the rows to hold out.
+
+    Parameters
+    ----------
+    n : int, rows; share : float, about so many of them
+    groups : (n,) array or None, rows that stay together; seed : int or None, draws the rows
+    """
     rng = np.random.default_rng(seed)
     labels = labels_of(groups, n)
     order = rng.permutation(labels.max() + 1)
@@ -272,7 +288,13 @@ def opened(source, reading, landmarks, seed, features=(), verbose=False):
 
 
 def drawn_rows(source, style, landmarks, seed, features, verbose, folder):
-    "`opened` for a path; `folder` is for its unpacked copy, the other arguments are the same."
+    """`opened` for a path.
+
+    Parameters
+    ----------
+    source : path; style : Style; landmarks, seed, features, verbose : see `opened`
+    folder : Path, for an unpacked copy
+    """
     size, parts = landmarks or LAZY_LANDMARKS, partitions_of(source, style, folder=folder)
     least = parts[0].path.stat().st_size if len(parts) > 1 else 0
     if least < 2 * POOL * size:  # a row has two bytes or more
@@ -298,7 +320,12 @@ def drawn_rows(source, style, landmarks, seed, features, verbose, folder):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #735e743d
 def traits(table, features):
-    "What a partition tells: which rows have `features`; kinds, problems and dates of its columns."
+    """What a partition tells: which rows have features; kinds, problems and dates of its columns.
+
+    Parameters
+    ----------
+    table : Table of the partition; features : sequence of str
+    """
     kinds = {name: "f" if c.dtype.kind in "iu" else c.dtype.kind for name, c in table.frame.items()}
     names = [own for name in features for own in table.find(name)]
     known = table.frame[names].notna().all(axis=1).to_numpy()
@@ -330,13 +357,13 @@ class WholeColumns:
 
 
 def as_columns(frame):
-    "Columns of a frame as arrays that a file can hold: words as text, empty for a gap."
+    "Columns of a `frame` as arrays that a file can hold: words as text, empty for a gap."
     words = lambda c: c.astype(object).where(c.notna(), "").map(str).to_numpy(object)
     return {name: words(c) if c.dtype.kind == "O" else c.to_numpy() for name, c in frame.items()}
 
 
 def as_frame(columns, index):
-    "The frame of `as_columns`, with the numbers of its rows."
+    "The frame of the `columns` of `as_columns`; `index` holds the numbers of its rows."
     frame = pd.DataFrame(columns, index=index)
     words = [name for name, column in frame.items() if column.dtype.kind == "O"]
     return with_values(frame, {n: frame[n].map(lambda v: v or None) for n in words})
@@ -374,7 +401,7 @@ class SomeRows(Storage):
         return cls(part.rows, as_columns(part.frame), truth[chosen], groups)
 
     def part(self, chosen):
-        "Some of the rows."
+        "The rows `chosen` by a mask or by places."
         columns = {name: column[chosen] for name, column in self.columns.items()}
         groups = None if self.groups is None else self.groups[chosen]
         return SomeRows(self.numbers[chosen], columns, self.truth[chosen], groups)
@@ -402,7 +429,7 @@ class FittedTable(Storage):
     kept: SomeRows
 
     def reading(self, given):
-        "Options of `read_table` for new rows: words and formats of dates are those of training."
+        "Options of `read_table` for new rows: those `given`, with words and dates as in training."
         parts = self.encoder.parts
         words = [part.name for part in parts if part.kind in ("words", "text")]
         words += [name for name in (self.roles.index,) if name is not None]
@@ -410,15 +437,15 @@ class FittedTable(Storage):
         return {**given, "words": [*given.get("words", ()), *words], "dates": dates}
 
     def encode(self, frame):
-        "Coordinates `(N, m)` of rows; gaps are filled from training rows."
+        "Coordinates `(N, m)` of the rows of a `frame`; gaps are filled from training rows."
         return self.encoder.encode(frame, self.model.map_.rows.X)
 
     def place(self, frame):
-        "`Placed` rows of a typed frame."
+        "`Placed` rows of a typed `frame`."
         return self.model.map_.place(self.encode(frame))
 
     def decoded(self, placed):
-        "Predictions and standard errors, `(q, n)` each, in the units of the table."
+        "Predictions and errors of `placed` rows, `(q, n)` each, in the units of the table."
         errors = self.coding.decode_errors(placed.values, placed.errors)
         return self.coding.decode(placed.values), errors
 
@@ -449,7 +476,7 @@ class FittedTable(Storage):
         return [name for name, *_ in self.relevance.ranked()]
 
     def counterparts(self, row, n, branch=None):
-        "Rows that reach the value of a row in another way, see `other_ways`."
+        "At most `n` rows that reach the value of `row` on a `branch`, see `other_ways`."
         return other_ways(self, row, n, branch)
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #271dc8e2
@@ -558,7 +585,7 @@ def without_constant(roles, frame, source):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #07ad5234
 def groups_of(table, name):
-    "Groups `(N,)` of the rows of a `Table`."
+    "Groups `(N,)` of the rows of a `Table`, `table`: the column `name`."
     column = table.frame[name]
     if column.isna().any():
         row = column.index[column.isna()][0]
@@ -644,12 +671,12 @@ def growth_of_error(fitted, rows, estimate, rng):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #3385ee97
 def apart(columns, names):
-    "Columns of a table, by name; those that are named as one of some results get `_in_table`."
+    "A dict of `columns` in which those that are named as one of `names` get `_in_table`."
     return {f"{n}_in_table" if n in names else n: column for n, column in columns.items()}
 
 
 def with_columns(frame, columns):
-    "A frame of results with the columns of rows behind."
+    "A `frame` of results with the `columns` of rows behind, a second frame."
     return with_values(frame, apart(columns.reset_index(drop=True), frame.columns))
 
 
@@ -713,7 +740,12 @@ def other_ways(fitted, row, n, branch=None):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #56432577
 def as_kind(column, part):
-    "A typed column of new rows as its encoder expects it; a `ValueError` says what is wrong."
+    """A typed column of new rows as its encoder expects it; a `ValueError` says what is wrong.
+
+    Parameters
+    ----------
+    column : (N,) Series; part : encoder of the column, see `TableEncoder`
+    """
     kind = column.dtype.kind
     if isinstance(part, NumberColumn):
         if kind not in "biuf" and column.notna().any():
@@ -761,7 +793,12 @@ def ready(table, fitted, index=None):
 
 
 def what_is_new(frame, encoder):
-    "List of [column, rows, example]: words (or  for gaps), and gaps in numbers (None), that are new."
+    """List of [column, rows, example]: words, and gaps in numbers (no example), that are new.
+
+    Parameters
+    ----------
+    frame : DataFrame of new rows; encoder : TableEncoder
+    """
     found = encoder.surprises(frame)
     marked = {encoder.names[k] for k in encoder.marked}
     for part in encoder.parts:
@@ -772,7 +809,7 @@ def what_is_new(frame, encoder):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #2bc751ca
 def sentences(new):
-    "What is said of the list of `what_is_new`; entries of one column are added up."
+    "What is said of `new`, a list of `what_is_new`; entries of one column are added up."
     count, example, found = {}, {}, []
     for name, rows, word in new:
         count[name] = count.get(name, 0) + rows
@@ -798,7 +835,12 @@ def named_rows(table, index, names=()):
 
 
 def prediction_columns(fitted, placed):
-    "Dict of the predictions of `Placed` rows, their standard errors, branches and novelty."
+    """Dict of predictions, their standard errors, branches and novelty.
+
+    Parameters
+    ----------
+    fitted : FittedTable; placed : Placed
+    """
     values, errors = fitted.decoded(placed)
     features = fitted.roles.features
     names = [f"standard_error_{name}" for name in features]
@@ -809,12 +851,12 @@ def prediction_columns(fitted, placed):
 
 
 def coordinate_columns(placed):
-    "Dict of the coordinates of `Placed` rows."
+    "Dict of the coordinates of `Placed` rows, `placed`."
     return {f"z{k}": column for k, column in enumerate(placed.embedding.T, 1)}
 
 
 def even_without_rows(results):
-    "A function of a FittedTable and a `Table` that also works for a table without rows."
+    "The function `results` of a FittedTable and a `Table`, for tables without rows as well."
 
     @wraps(results)
     def call(fitted, table, *given):
@@ -829,7 +871,13 @@ def even_without_rows(results):
 
 @even_without_rows
 def results_of(fitted, table, coordinates=False):
-    "The frame of results for the rows of a `Table` that is `ready`."
+    """The frame of results for the rows of a table.
+
+    Parameters
+    ----------
+    fitted : FittedTable; table : Table that is `ready`
+    coordinates : bool, default False, add the coordinates in the map
+    """
     placed = fitted.place(table.frame)
     found = prediction_columns(fitted, placed)
     found |= coordinate_columns(placed) if coordinates else {}
@@ -841,7 +889,12 @@ FAR = 0.5  # standard deviations by which numbers of two rows are said to differ
 
 @even_without_rows
 def alike_rows(fitted, table, n):
-    "See `TableMap.alike`; the `Table` is `ready`."
+    """See `TableMap.alike`.
+
+    Parameters
+    ----------
+    fitted : FittedTable; table : Table that is `ready`; n : int, rows for each row
+    """
     count = len(fitted.rows)
     n = check_number("n", n, 1, count, integer=True)
     X = fitted.encode(table.frame)
@@ -947,7 +1000,7 @@ class TableMap(Storage, BaseEstimator):
         return self
 
     def typed(self, table):
-        "The `Table` of new rows, with all columns of the map, and notes on what was not in training."
+        "The `Table` of new rows: `table` is a path, `Table` or data frame; notes say what is new."
         check_is_fitted(self)
         fitted = self.fitted_
         reading = fitted.reading(dict(self.reading or {}))

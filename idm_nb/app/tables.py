@@ -85,7 +85,7 @@ class Style:
 
 
 def is_number(value, style=None):
-    "Whether a value can be read as a number."
+    "Whether a `value` can be read as a number that is written in a `style` (default None: plain)."
     try:
         return bool((style or Style()).number(value) or True) and str(value).strip() != ""
     except (TypeError, ValueError):
@@ -195,7 +195,7 @@ def typed(column, style):
 
 
 def without_codes(column, style):
-    "Numbers `(N,)`, the codes of gaps as NaN."
+    "The numbers of a `column` `(N,)`, codes of gaps in its `style` as NaN."
     if not style.codes and column.notna().all() and column.dtype.kind in "iuf":
         return column
     column = column.astype(float)
@@ -203,7 +203,7 @@ def without_codes(column, style):
 
 
 def usable(column):
-    "Numbers `(N,)`, and what is wrong with them, or None."
+    "The numbers of a `column` `(N,)`, and what is wrong with them, or None."
     bad = ~(column.abs() <= LARGEST) & column.notna()
     if column.dtype.kind not in "iuf" or not bad.any():
         return column, None
@@ -215,13 +215,13 @@ def usable(column):
 
 # %% ../../nbs/12_application/47_tables.ipynb #b8ffe5b3
 def as_cell(value):
-    "A value as text; whole numbers without decimals."
+    "A `value` as text; whole numbers without decimals."
     whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
     return str(int(value) if whole else value).strip()
 
 # %% ../../nbs/12_application/47_tables.ipynb #2939f17e
 def from_text(column, style):
-    "`typed` for a column of text, or of objects."
+    "`typed` for a `column` of text, or of objects, in a `style`."
     whole = column.isna().to_numpy()
     cells = column.astype(object).where(~whole, None).map(lambda c: c if c is None else as_cell(c))
     distinct = cells.drop_duplicates()
@@ -247,7 +247,12 @@ def from_text(column, style):
 
 # %% ../../nbs/12_application/47_tables.ipynb #981e0a25
 def distinct(names, source, then):
-    "Names of columns, an error if two are equal."
+    """Names of columns, an error if two are equal.
+
+    Parameters
+    ----------
+    names : list of str; source : where they stand, for messages; then : str, what to rename
+    """
     doubled = [name for name in names if names.count(name) > 1]
     if doubled:
         raise ValueError(f"{source} has two columns named {doubled[0]!r}: rename {then}")
@@ -255,14 +260,14 @@ def distinct(names, source, then):
 
 
 def is_gap(column):
-    "Mask of the gaps of a column as it was read."
+    "Mask of the gaps of a `column` as it was read."
     if column.dtype.kind in "biufmM":
         return column.isna()
     return column.isna() | column.map(lambda c: isinstance(c, str) and not c.strip())
 
 
 def coded(column, style):
-    "Number of the cells of a column that are one of the codes for gaps."
+    "Number of the cells of a `column` that are one of the codes for gaps in a `style`."
     if column.dtype.kind in "iuf":
         return int(column.isin(style.codes).sum())
     marked = lambda c: (
@@ -320,7 +325,7 @@ class Table:
         raise self.lacks([name])
 
     def lacks(self, missing):
-        "The error for columns that the table does not have."
+        "The error for columns that the table does not have; `missing` is the list of their names."
         shown = ", ".join(self.names[:12]) + ", ..." * (len(self.names) > 12)
         nameless = self.names[:1] == ["c0"] and ending(self.source) in TEXT
         why = " (its first line holds numbers, so it was read as data)" * nameless
@@ -342,7 +347,7 @@ class Table:
 
 # %% ../../nbs/12_application/47_tables.ipynb #147337be
 def numbers_of(table, name):
-    "A column of a `Table` as floats `(N,)`, gaps as NaN."
+    "The column `name` of a `Table`, `table`, as floats `(N,)`, gaps as NaN."
     column = table.frame[name]
     if name in table.problems:
         raise ValueError(f"{table.source}: column {name!r} {table.problems[name]}")
@@ -387,7 +392,7 @@ def table_of(frame, style=None, source="table", index=None, notes=()):
 
 
 def typed_frame(frame, style):
-    "The columns of a frame, typed: a dict of `frame`, `problems` and `dates`, see `Table`."
+    "The columns of a `frame`, typed in a `style`: dict of frame, problems and dates of a `Table`."
     found = {name: typed(column, style) for name, column in frame.items()}
     formats = {name: column.attrs.get("format") for name, (column, _) in found.items()}
     return dict(
@@ -398,7 +403,7 @@ def typed_frame(frame, style):
 
 
 def without_blank(frame):
-    "A frame without its empty rows, and notes about them."
+    "A `frame` without its empty rows, and notes about them."
     blank = np.ones(len(frame), dtype=bool)
     for _, column in frame.items() if len(frame) else ():
         blank &= is_gap(column).to_numpy()
@@ -408,7 +413,7 @@ def without_blank(frame):
 
 
 def with_values(frame, columns):
-    "A frame with other values in some columns, a dict from name to column or value, or further ones."
+    "A `frame` with other values in some columns, or further ones: `columns`, a dict by name."
     return pd.DataFrame({**dict(frame.items()), **columns}, index=frame.index)
 
 # %% ../../nbs/12_application/47_tables.ipynb #dedee6fb
@@ -417,13 +422,13 @@ TEXT = [kind + packed for kind in (".csv", ".tsv", ".txt") for packed in ("", *P
 
 
 def ending(path):
-    "The ending of a file name in lower case, with the one before .gz or .bz2."
+    "The ending of a file name, `path`, in lower case, with the one before .gz or .bz2."
     kinds = [kind.lower() for kind in Path(path).suffixes[-2:]]
     return "".join(kinds if kinds[-1:] and kinds[-1] in PACKED else kinds[-1:])
 
 
 def separator(lines):
-    "The mark that separates the cells of most of some lines."
+    "The mark that separates the cells of most of some `lines`."
 
     def agreeing(mark):
         counts = [len(row) for row in csv.reader(lines, delimiter=mark) if len(row) > 1]
@@ -434,13 +439,13 @@ def separator(lines):
 
 
 def not_text(path, encoding):
-    "The error for bytes that are not the text they should be."
+    "The error for a file at `path` that is not text in the `encoding`."
     kind = encoding.removesuffix("-sig").upper()
     return ValueError(f"{path} is not {kind} text; type --encoding latin-1, or what it is")
 
 
 def encoding_of(path, style):
-    "The encoding of a text file: the given one, or UTF-8, or UTF-16 if it is marked so."
+    "The encoding of a text file at `path`: that of `style`, or UTF-8, or UTF-16 if marked so."
     with PACKED.get(Path(path).suffix.lower(), open)(path, "rb") as file:
         start = file.read(4096)
     wide = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
@@ -486,7 +491,12 @@ def heading(first, path, style):
 
 
 def named_columns(frame, head, path):
-    "A frame without the unnamed columns, which must have no entry."
+    """A frame without the unnamed columns, which must have no entry.
+
+    Parameters
+    ----------
+    frame : DataFrame; head : Heading, what it says of the columns; path : for messages
+    """
     lost = [name for name in head.unnamed if not is_gap(frame[name]).all()]
     if lost:
         then = "name all in one line, or type --skip and the number of lines above it"
@@ -601,7 +611,7 @@ class TextFile:
 
 # %% ../../nbs/12_application/47_tables.ipynb #e98b5d49
 def read_sheet(path, style):
-    "Table of a sheet of an Excel file: the one that is named, or the first."
+    "Table of a sheet of the Excel file `path` in a `style`: the one it names, or the first."
     with pd.ExcelFile(path) as book:
         sheets = book.sheet_names
         sheet = style.sheet or sheets[0]
@@ -623,14 +633,24 @@ def read_sheet(path, style):
 
 
 def array_columns(name, array, path):
-    "Columns of an array: one, or `name0, name1, ...`."
+    """Columns of an array, a dict: one, or `name0, name1, ...`.
+
+    Parameters
+    ----------
+    name : str; array : (N,) or (N, m); path : for messages
+    """
     if array.ndim not in (1, 2):
         raise ValueError(f"{path}: {name} has {array.ndim} dimensions; a table has one or two")
     return {name: array} if array.ndim == 1 else {f"{name}{i}": c for i, c in enumerate(array.T)}
 
 
 def read_arrays(path, style):
-    "Table of an NPY matrix, whose columns are `c0, c1, ...`, or of the arrays of an NPZ file."
+    """Table of an NPY matrix, whose columns are `c0, c1, ...`, or of the arrays of an NPZ file.
+
+    Parameters
+    ----------
+    path : of the file; style : Style
+    """
     loaded = np.load(path, mmap_mode="r", allow_pickle=False)
     arrays = {"c": loaded} if isinstance(loaded, np.ndarray) else loaded
     found = [array_columns(name, arrays[name], path) for name in arrays]
@@ -643,13 +663,18 @@ def read_arrays(path, style):
 
 
 def read_parquet(path, style):
-    "Table of a Parquet or feather file; the index of a data frame that pandas wrote names the rows."
+    """Table of a Parquet or feather file; the index of a frame that pandas wrote names the rows.
+
+    Parameters
+    ----------
+    path : of the file; style : Style
+    """
     frame = (pd.read_parquet if ending(path) in PARQUET else pd.read_feather)(path)
     return table_of(with_index(frame), style, path)
 
 
 def with_index(frame):
-    "A frame whose index has a name, unless it only counts the rows."
+    "A `frame` whose index has a name, unless it only counts the rows."
     plain = isinstance(frame.index, pd.RangeIndex) or frame.index.name == "__index_level_0__"
     if isinstance(frame.index, pd.RangeIndex):
         return frame
@@ -657,7 +682,12 @@ def with_index(frame):
 
 # %% ../../nbs/12_application/47_tables.ipynb #a4497cc4
 def read_cells(path, style):
-    "Table of the cells of an `.h5ad` file; columns of `obs` are data only if they are named."
+    """Table of the cells of an `.h5ad` file; columns of `obs` are data only if they are named.
+
+    Parameters
+    ----------
+    path : of the file; style : Style
+    """
     from idm_nb.app.anndata import read_h5ad
 
     columns, data = read_h5ad(path)
@@ -690,7 +720,12 @@ def check_file(path):
 
 
 def readable(read, path, *options):
-    "Result of a function that reads a file; errors name the file, or the package that is missing."
+    """Result of a function that reads a file; errors name the file, or the package that is missing.
+
+    Parameters
+    ----------
+    read : function; path : of the file; options : its further arguments
+    """
     try:
         return read(path, *options)
     except ImportError:
