@@ -177,7 +177,6 @@ LINES = {  # what is typed, and what is said
     "fit ring.csv --out o": "name the feature with --feature COLUMN",
     "transform no.npz ring.csv --out t.csv": "no model file",
     "transform f.npz ring.csv --out t.csv": "not a model saved by idm_nb",
-    "transform M ring.csv --out t.txt": "must be one of .csv",
     "transform M less.csv --out t.csv": "no columns 'x', 'y'",
     "predict M ring.csv --index nome --out t.csv": "no column 'nome'",
     "predict M named.csv --index name --out t.npy": "cannot hold the words of column 'name'",
@@ -185,7 +184,6 @@ LINES = {  # what is typed, and what is said
     "counterparts M ring.csv --row p9 --out t.csv": "no row with this number or name",
 }
 CHANGED = {  # lines that are right, with other tables
-    "fit d.npz --feature r --out o": "cannot be read",
     "transform M gap.csv.gz --out t.csv": "gap.csv.gz",
     "fit ring.csv --feature-file short.csv --out o": "has 10 rows but ring.csv has 500",
 }
@@ -193,8 +191,7 @@ CHANGED = {  # lines that are right, with other tables
 
 def test_refused_in_one_line(here, capsys):
     fit("ring.csv --feature radius --out out")
-    for name in ("d.xls", "d.npz"):
-        (here / name).write_text("x")
+    (here / "d.xls").write_text("x")
     np.savez("f.npz", a=1)
     tables = {"less.csv": {"x1": X[:, 0]}, "short.csv": {"f": Y[:10, 0]}, "gap.csv.gz": RING}
     for name, table in {**tables, "named.csv": {**RING, "name": NAMES}}.items():

@@ -277,13 +277,7 @@ def test_signals_at_every_stage_of_writing(number, old, tmp_path):
     def stop(number, frame):
         raise KeyboardInterrupt
 
-    def writer(text):
-        def write(path):
-            with open(path, "w") as file:
-                for part in text:
-                    file.write(part)
-
-        return write
+    writer = lambda text: lambda path: path.write_text(text)
 
     def write_for_ever(ready):
         signal.alarm(100)  # if no signal stops it

@@ -170,7 +170,6 @@ def test_bad_rows_are_named_with_their_place_in_the_file(ring, tmp_path):
 
 BAD = {  # source and target, and what is said
     ("none.npy", "y.npy"): "there is no file",
-    ("X.xls", "y.npy"): "save the sheet as .xlsx",
     ("X.npy", "y.txt"): "the ending must be one of",
     ("X.npy", "no-folder/y.npy"): "there is no folder",
     ("cube.npy", "y.npy"): "has 3 dimensions",
@@ -185,7 +184,7 @@ BAD = {  # source and target, and what is said
 def test_bad_files_are_named(tmp_path, source, target):
     for name, shape in dict(X=(4, 2), cube=(4, 2, 2), empty=(0, 2)).items():
         np.save(tmp_path / f"{name}.npy", np.ones(shape))
-    for name in ("broken.npy", "broken.parquet", "X.xls"):
+    for name in ("broken.npy", "broken.parquet"):
         (tmp_path / name).write_bytes(b"no such thing")
     whole = gzip.compress(b"x\n" + b"1.25\n" * 10_000 + bytes(range(48, 58)) * 9000)
     (tmp_path / "broken.csv.gz").write_bytes(whole[:-50])

@@ -259,10 +259,6 @@ def check(path, *typed):
     return found, roles
 
 
-def test_there_are_forty():
-    assert len({**WORKS, **TYPED, **READ, **REFUSED, **WARNED}) >= 40
-
-
 @pytest.mark.parametrize("name", WORKS)
 def test_read_as_it_is_meant(name, tmp_path):
     text, words = WORKS[name]
