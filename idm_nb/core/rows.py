@@ -8,7 +8,7 @@ __all__ = []
 # %% ../../nbs/99_workshop/71_rows.ipynb #9227371e
 import weakref
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -187,6 +187,8 @@ class TrainingRows(Storage):
     groups : (r,) int array
     given : (N, n) array, the features as they were given
     axes : PrincipalAxes, or None; points : (r, k) array, coordinates of the rows along them
+    counts : (N,) array, how often each given row counts, or None if each counts once
+    asked : (N,) bool array, given rows whose feature is used
     lookup : RowLookup of the distinct rows
     """
 
@@ -198,6 +200,7 @@ class TrainingRows(Storage):
     groups: np.ndarray
     given: np.ndarray
     axes: PrincipalAxes | None
+    counts: np.ndarray | None = None
 
     @classmethod
     def of(cls, X, y, sample_weight=None, groups=None, n_pca=None):
@@ -224,17 +227,33 @@ class TrainingRows(Storage):
             groups=np.arange(n) if groups is None else joined_groups(groups, inverse, n),
             given=y,
             axes=None if n_pca is None else PrincipalAxes.of(distinct).first(n_pca),
+            counts=sample_weight,
         )
 
     points = cached_property(lambda self: self.axes(self.X))
     lookup = cached_property(lambda self: RowLookup(self.X))
 
+    @cached_property
+    def asked(self):
+        return np.isfinite(self.given).all(axis=1) & self.known[self.inverse]
+
+    @cached_property
+    def place(self):
+        "Number of each given row of `asked` among the rows whose feature is known."
+        return (np.cumsum(self.known) - 1)[self.inverse[self.asked]]
+
+    def without(self, out):
+        "The same rows, where the features of the distinct rows `out` `(r,)` bool are not used."
+        y = np.where(out[:, None], np.nan, self.y)
+        return replace(self, y=y, known=self.known & ~out) if out.any() else self
+
     def of_known(self):
-        "Rows, features, weights (or None) and groups, of the rows whose feature is known."
+        "Rows, features, weights and groups (or None if each row is its own) of the known features."
         weights = None if self.weights is None else self.weights[self.known]
-        if self.known.all():
-            return self.X, self.y, weights, self.groups
-        return self.X[self.known], self.y[self.known], weights, self.groups[self.known]
+        groups = self.groups[self.known]
+        alone = len(np.unique(groups)) == len(groups)
+        X, y = (part if self.known.all() else part[self.known] for part in (self.X, self.y))
+        return X, y, weights, None if alone else groups
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #4e053f51
 POOL = 20  # rows for each landmark among which k-means++ draws

@@ -121,6 +121,27 @@ def nearest_others(points, k):
     own[~own.any(axis=1), -1] = True  # many copies: drop the last entry
     return index[~own].reshape(n, k), distance[~own].reshape(n, k)
 
+
+def nearest_of_others(search, queries, k, labels, own):
+    """Index `(q, k)` of the nearest points whose label is another one, -1 where there are fewer.
+
+    Parameters
+    ----------
+    search : Search of N points; queries : (q, m) array; k : int
+    labels : (N,) int array, labels of the points; own : (q,) int array, those of the queries
+    """
+    index = np.full((len(queries), k), -1)
+    rows, length = np.arange(len(queries)), min(n := len(labels), 2 * k)
+    while len(rows):
+        found = search.nearest(queries[rows], length)[0]
+        other = labels[found] != own[rows, None]
+        done = (other.sum(axis=1) >= k) | (length == n)
+        order = np.argsort(~other[done], axis=1, kind="stable")[:, :k]
+        near = np.take_along_axis(np.where(other, found, -1)[done], order, 1)
+        index[rows[done], : near.shape[1]] = near
+        rows, length = rows[~done], min(n, 2 * length)
+    return index
+
 # %% ../../nbs/01_diffusion_maps/02_neighbors.ipynb #a994ee47
 def edges_among(search, index, distance, k):
     """Pairs `(i, j)` of points of a `search` with `|x_i - x_j| <= r_i`.

@@ -29,15 +29,16 @@ from idm_nb.core.checks import (
 )
 from ..core.rows import TrainingRows, landmark_rows
 from ..core.work import announce, is_lazy, one_thread
-from ..diffusion.examples import recall_by_component
 from ..flow.closed import ClosedFlow, Flow, flow_taus, local_geometry
 from ..flow.diffusion import DiffusionFlow
 from .beyond_memory import fresh_rows, lazy_pool
 from .fitted import FittedMap, MapViews
+from ..regression.audit import audit, far_rows
 from ..regression.errors import ErrorModel
+from ..regression.held_out import HeldOut
 from ..regression.kernel import rms
-from ..regression.stacked import KINDS, FeatureRegressor
-from ..regression.verdict import judge, look_grouped, share_explained
+from ..regression.stacked import KINDS, FeatureRegressor, errors_of
+from ..regression.verdict import N_NEAR, Nearest, difference_of, judge, typical_difference
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #f18d2e75
 def regressor_of(regressor, options):
@@ -130,6 +131,12 @@ def weights_of(sample_weight, X):
     return weight
 
 
+def names_of(y):
+    "Names of the features if `y` is a table or a column with a name, or None."
+    names = list(getattr(y, "columns", [getattr(y, "name", None)]))
+    return names if all(isinstance(name, str) for name in names) else None
+
+
 def prepare(model, options, X, y, sample_weight, groups):
     """Checked rows that count, prepared.
 
@@ -142,7 +149,9 @@ def prepare(model, options, X, y, sample_weight, groups):
     -------
     rows : TrainingRows; fresh : rows and features that were not fitted, or None
     about : dict of `landmarks`, `whole`, `columns` and `one_feature`, see `FittedMap`
+    names : names of the features, or None; cautions : list of (kind, sentence), see `audit`
     """
+    names = names_of(y)
     landmarks, drawn, seed = options.landmarks, None, options.seed
     if is_lazy(X):
         found, landmarks, drawn = lazy_pool(
@@ -157,52 +166,54 @@ def prepare(model, options, X, y, sample_weight, groups):
     fresh = fresh_rows(kept, X, features, groups, weight, seed)
     parts = [None if part is None else part[kept] for part in (X, features, weight, groups)]
     rows = TrainingRows.of(*parts, options.n_pca)
+    wild = far_rows(rows.points) & rows.known
     if rows.known.sum() < 4:
         found = f"X has only {rows.known.sum()} rows that differ and have a feature"
         raise ValueError(f"{found}: a map needs at least 4")
+    of_columns = columns.get("feature_names_in_")
+    what = "the feature" if names is None else " and ".join(names)
+    told = dict(grouped=groups is not None, names=of_columns, what=what)
+    cautions = audit(rows, wild, **told)
     about = dict(columns=columns, one_feature=one_feature)
     about |= dict(landmarks=kept if drawn is None else drawn[kept])
-    return rows, fresh, about | dict(whole=len(kept) == len(X) and drawn is None)
+    about |= dict(whole=len(kept) == len(X) and drawn is None)
+    return rows.without(wild), fresh, about, names, cautions
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #b7530206
-def neighbors_right(known, new, branch, n_asked=300):
-    """Share of the right neighbours of rows that are also nearest to them as new rows.
+def nearest_rows(fitted, n_asked=500):
+    """`Nearest` of the rows of a FittedMap as they were given, each placed as a new one.
 
     Parameters
     ----------
-    known : pair of (n, k) and (n, f) arrays, coordinates and values as training rows
-    new : the same as new rows
-    branch : (n,) int array; right neighbours have the nearest values on the same branch
-    n_asked : int, default 300, rows that are placed as new ones, at most a quarter of all
+    fitted : FittedMap; n_asked : int, default 500, most rows that are placed
 
     Returns
     -------
-    float, None for fewer than 40 rows
+    Nearest, None for fewer than 40 rows
     """
-    n = len(branch)
-    if n < 40:
+    rows, known, place = fitted.rows, fitted.rows.known, fitted.rows.place
+    n, y, rng = len(place), rows.given[rows.asked], np.random.default_rng(0)
+    if n < 4 * N_NEAR:
         return None
-    asked = np.zeros(n, dtype=bool)
-    asked[np.random.default_rng(0).permutation(n)[: min(n_asked, n // 4)]] = True
-    old, k = ~asked, int(np.clip(n // 30, 5, 50))
-    sides = [part[old] for part in (*known, branch)] + [part[asked] for part in (*new, branch)]
-    return recall_by_component(*sides, k)
-
-
-def recalls(fitted):
-    "Dict of the share of right neighbours of held-out rows, in a FittedMap and in the data."
-    known, held_out = fitted.rows.known, fitted.estimate.held_out_
-    branch, points = fitted.branches.membership, fitted.rows.points[known]
-    values = fitted.placed_values[known]
-    moved = fitted.flow.move(points, fitted.lifted(held_out, branch))[-1]
-    in_map = neighbors_right((fitted.embedding[known], values), (moved, held_out), branch)
-    in_data = neighbors_right((points, values), (points, held_out), branch)
-    return dict(recall=in_map, recall_data=in_data)
+    asked = rng.permutation(n)[:n_asked]
+    groups, rank = rows.of_known()[3], place[asked]
+    labels = np.arange(n) if groups is None else groups[place]
+    points, values = rows.points[known], fitted.estimate.held_out_
+    lifted = fitted.lifted(values[rank], fitted.branches.membership[rank])
+    moved = fitted.flow.move(points[rank], lifted)[-1]
+    typical = lambda old, new: typical_difference(old[place], new, y, asked, labels)
+    some = rng.integers(0, n, (len(asked), N_NEAR))
+    return Nearest(
+        in_map=typical(fitted.embedding[known], moved),
+        in_data=typical(points, points[rank]),
+        in_order=typical(fitted.placed_values[known], values[rank]),
+        anywhere=difference_of(np.where(labels[some] == labels[asked, None], -1, some), y, asked),
+    )
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #fe1b8692
 def find_branches(rows, estimate, verdict, options):
     "The `Branches` of rows with a feature; without a feature that is known there is one branch."
-    few = verdict.groups < verdict.enough and verdict.r2 > 0.5  # nothing can be said for sure
+    few = verdict.visible > 0.5 and verdict.r2 > 0.5  # nothing can be said for sure
     log_odds = options.log_odds if verdict.beats_chance or few else np.inf
     return Branches(rows.points[rows.known], estimate.held_out_, log_odds=log_odds)
 
@@ -227,35 +238,40 @@ def taus_needed(fitted, taus, options):
     return flow_taus(taus, size, error, stop=options.stop)
 
 
-def error_model(fitted, fresh):
-    "The `ErrorModel` of a FittedMap, from held-out residuals or from `fresh` rows, and the R2 of these."
-    rows, r2 = fitted.rows, fitted.verdict.r2
+def error_model(fitted, placed=None, fresh=None):
+    "The `ErrorModel` of a FittedMap, from held-out residuals or from `placed` features of `fresh` rows."
     if fresh is None:
-        X, y = rows.of_known()[:2]
-        residuals, near = fitted.estimate.residuals_, fitted.embedding[rows.known]
-    else:
-        (X, y), placed = fresh, fitted.place(fresh[0])
-        residuals, near = y - placed.values, placed.embeddings[-1]
-        r2 = share_explained(y, residuals)
-    return ErrorModel(X, y, residuals, near, random_state=fitted.seed), r2
+        places, values = fitted.embedding[fitted.rows.known], fitted.estimate.held_out_
+        return errors_of(fitted.rows, values, places, fitted.seed)
+    residuals = fresh[1] - placed.values
+    return ErrorModel(fresh[0], residuals, placed.embeddings[-1], random_state=fitted.seed)
+
+
+def final_verdict(fitted, placed, fresh, names):
+    "The verdict of a FittedMap, with the nearest rows and the share of `fresh` rows, if there are any."
+    verdict = fitted.verdict
+    if fresh is not None:
+        held_out = HeldOut(fresh[1], placed.values, random_state=fitted.seed)
+        verdict = judge(fitted.estimate, held_out=held_out, cautions=verdict.cautions, names=names)
+    return replace(verdict, nearest=nearest_rows(fitted))
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #e69211e9
-def fit_map(rows, options, fresh, about, grouped):
+def fit_map(rows, options, fresh, about, names=None, cautions=()):
     """Fit rows, without side effects.
 
     Parameters
     ----------
     rows : TrainingRows; options : FitOptions
     fresh : rows `(q, m)` and features `(q, n)` that are not fitted, or None
-    about : dict of attributes of `FittedMap`, see `prepare`; grouped : bool, were groups given
+    about : dict of attributes of `FittedMap`, see `prepare`
+    names : names of the features, default None; cautions : sequence of (kind, sentence), default none
 
     Returns
     -------
     FittedMap
     """
-    X, y, weights, groups = rows.of_known()
-    estimate = clone(options.regressor).fit_rows(X, y, sample_weight=weights, groups=groups)
-    verdict = judge(y, estimate, groups, weights, grouped=not grouped and look_grouped(X))
+    estimate = clone(options.regressor).fit_rows(rows)
+    verdict = judge(estimate, cautions=cautions, names=names)
     announce(options.verbose, "branches of the level sets")
     branches = find_branches(rows, estimate, verdict, options)
     values, branch = completed(rows, estimate, branches)
@@ -282,15 +298,17 @@ def fit_map(rows, options, fresh, about, grouped):
     flow = clone(options.flow).run(fitted.task(taus, options.verbose))
     fitted = replace(fitted, taus=taus, flow=flow)
     announce(options.verbose, "standard errors")
-    errors, r2 = error_model(fitted, fresh)
-    # a given number of steps may be meant to look at
-    recall = recalls(fitted) if is_auto(options.n_iterations) else {}
-    return replace(fitted, errors=errors, verdict=replace(verdict, r2=r2, **recall))
+    placed = None if fresh is None else fitted.place(fresh[0])
+    errors = error_model(fitted, placed, fresh)
+    return replace(fitted, errors=errors, verdict=final_verdict(fitted, placed, fresh, names))
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #372ab472
 def warn_of(fitted):
     "Warn of what a FittedMap should not be trusted with."
     found, asked = fitted.verdict.warnings(), fitted.n_components
+    near = fitted.verdict.nearest
+    if near is not None and near.failed and not isinstance(fitted.flow, ClosedFlow):
+        found.append("Use flow='closed'")
     if found:
         warnings.warn(". ".join(found), UserWarning, stacklevel=4)
     needed, b = fitted.rows.y.shape[1] + fitted.code.corners.shape[1], fitted.branches.n_branches
@@ -315,8 +333,8 @@ def map_of_version_2(state):
     rows, columns = state["rows_"], ("n_features_in_", "feature_names_in_")
     shares = {"held-out": 0.0, "posterior": 1 - state["estimate_"].noise_share_, "known": 1.0}
     old = dict(known=rows.known, groups=rows.groups, weights=rows.weights, axes=rows.axes)
-    names = "estimate branches code values fibre_share taus flow verdict errors landmarks".split()
-    return FittedMap(
+    names = "estimate branches code values fibre_share taus flow verdict landmarks".split()
+    found = FittedMap(
         rows=TrainingRows(X=rows.X, y=rows.y, inverse=rows.inverse, given=state["_y"], **old),
         branch=state["membership_"],
         trust=shares[state["placed_by"]],
@@ -328,6 +346,7 @@ def map_of_version_2(state):
         one_feature=state["_one_feature"],
         **{name: state[f"{name}_"] for name in names},
     )
+    return replace(found, errors=error_model(found))
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #72e49c1e
 class IteratedDiffusionMap(MapViews, BaseEstimator):
@@ -440,8 +459,8 @@ class IteratedDiffusionMap(MapViews, BaseEstimator):
         self
         """
         options = checked(self)
-        rows, fresh, about = prepare(self, options, X, y, sample_weight, groups)
-        fitted = fit_map(rows, options, fresh, about, groups is not None)
+        rows, *prepared = prepare(self, options, X, y, sample_weight, groups)
+        fitted = fit_map(rows, options, *prepared)
         warn_of(fitted)
         self.map_ = fitted
         return self

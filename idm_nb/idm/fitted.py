@@ -22,7 +22,7 @@ from ..core.work import one_thread, takes_lazy
 from ..diffusion.neighbors import nearest, nearest_others
 from ..flow.closed import ClosedFlow, Flow, FlowTask, remainder
 from ..regression.errors import ErrorModel
-from ..regression.stacked import FeatureRegressor
+from ..regression.stacked import FeatureRegressor, interval
 from ..regression.verdict import Verdict
 
 # %% ../../nbs/09_estimator/35_fitted_map.ipynb #c8c3590e
@@ -265,6 +265,32 @@ class MapViews(MultiOutputMixin, RegressorMixin, TransformerMixin, Storage):
         as_given = lambda values: values[:, 0] if self.map_.one_feature else values
         values = as_given(placed.values)
         return (values, as_given(placed.errors)) if return_std else values
+
+    @one_thread()
+    def predict_interval(self, X, coverage=0.9):
+        """Intervals that hold for the share `coverage` of new rows like the training rows.
+
+        Parameters
+        ----------
+        X : (q, m) array, rows; coverage : float in (0, 1), default 0.9
+
+        Returns
+        -------
+        (q, 2) array of lower and upper ends, (q, n, 2) if `y` was (N, n). The quantile comes from
+        held-out residuals (conformal prediction, Lei and others, 2018).
+
+        Examples
+        --------
+        >>> from idm_nb import IteratedDiffusionMap
+        >>> from idm_nb.datasets import feature_example
+        >>> X, y, _ = feature_example("annulus radius", 600, random_state=0)
+        >>> model = IteratedDiffusionMap(random_state=0).fit(X[:500], y[:500, 0])
+        >>> low, high = model.predict_interval(X[500:], coverage=0.9).T
+        >>> bool(0.8 < np.mean((low < y[500:, 0]) & (y[500:, 0] < high)) < 1)
+        True
+        """
+        values, errors = self.predict(X, return_std=True)
+        return interval(values, errors, self.map_.errors, coverage)
 
     @takes_lazy
     @one_thread()

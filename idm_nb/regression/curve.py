@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn.utils import check_random_state
 
 from ..core.files import Storage
-from ..core.work import chunks, labels_of, one_thread
+from ..core.work import labels_of, one_thread
 
 # %% ../../nbs/07_regression/25_learning_curve.ipynb #8f720944
 FASTEST, SLOWEST = 0.5, 2**-0.5  # factors from step to step, for p = 1 and p = 1/2
@@ -34,8 +34,6 @@ class LearningCurve(Storage):
     ratio, standard_error : floats, the last error over the one from half of the rows
     falls : bool, is the ratio below one by more than chance
     noise : float, share of the last error that no number of rows removes, @eq-noise-share
-    chance : float or None, probability that the predictions from half of the rows are as good by
-        chance, see `chance_of`
 
     Examples
     --------
@@ -44,8 +42,6 @@ class LearningCurve(Storage):
     >>> round(curve.noise, 3), round(float(curve.fall() ** 2), 3)
     (0.5, 0.018)
     """
-
-    chance = None
 
     def __init__(self, rows, squares, groups=None, weights=None):
         label = labels_of(groups, squares.shape[1])
@@ -98,7 +94,8 @@ class Refits(Storage):
 
     Attributes
     ----------
-    rows : (n,) int array, the new rows; sizes : list of 2 int; values : list of 2 (n, n') arrays
+    rows : (n,) int array, the new rows; values : list of 2 (n, n') arrays
+    sizes : list of 3 int, rows of the quarter, the half, and the estimate itself
     """
 
     def __init__(
@@ -110,7 +107,7 @@ class Refits(Storage):
         order = check_random_state(random_state).permutation(np.unique(labels[free]))
         halves = some_of(order, labels, half, 3)
         chosen = [np.isin(labels, some) for some in (some_of(halves, labels, half // 2, 2), halves)]
-        self.sizes = [int(mask.sum()) for mask in chosen]
+        self.sizes = [*(int(mask.sum()) for mask in chosen), part.seen_]
         self.rows = np.flatnonzero(~chosen[1] if free.all() else ~free)
         options = dict(sample_weight=sample_weight, groups=groups)
 
@@ -126,58 +123,20 @@ def can_refit(part, groups, n):
     "Are there rows, and groups, enough for a quarter, a half and new rows?"
     return part.seen_ >= 4 * FEWEST and len(np.unique(labels_of(groups, n))) >= 6
 
-# %% ../../nbs/07_regression/25_learning_curve.ipynb #303c7f7d
-CHANCE = 1 / 300  # share of features of pure noise that may be called known
-
-
-def chance_of(predicted, y, groups=None, *, level=CHANCE, random_state=None):
-    """Probability that predictions are related to the feature as well by chance, @eq-permuted.
+# %% ../../nbs/07_regression/25_learning_curve.ipynb #68cfba18
+def curve_of(refits, held_out, y, bounds=None, *, sample_weight=None, groups=None):
+    """The `LearningCurve` of an estimate.
 
     Parameters
     ----------
-    predicted, y : (n, n') arrays, at rows that had no part in the fit
-    groups : (n,) array, default None: every row for itself
-    level : float, default 1 / 300, the level of interest: `2 / level` permutations are made, fewer if
-        it cannot be reached
-    random_state : int or None
-
-    Examples
-    --------
-    >>> y = np.arange(10.0)[:, None]
-    >>> chance_of(y, y, random_state=0) < 1 / 300
-    True
+    refits : Refits of the estimate; held_out, y : (N, n) arrays, its held-out values and the feature
+    bounds : pair of (n,) arrays, default None, limits of the predictions
+    sample_weight, groups : (N,) arrays or None
     """
-    y, predicted = y - y.mean(axis=0), predicted - predicted.mean(axis=0)
-    own = np.sum(y * predicted, axis=1)
-    if groups is not None:
-        label = labels_of(groups, len(y))
-        sums, sizes = np.bincount(label, own), np.bincount(label, np.sum(y**2, axis=1))
-        n, total = len(sums), sizes.sum()
-        without = (sums - sums.sum() / max(total, 1e-300) * sizes) / np.maximum(
-            1 - sizes / max(total, 1e-300), 1e-12
-        )
-        spread = np.sqrt(n / (n - 1) * np.sum(without**2))
-        return float(stats.t.sf(sums.sum() / max(spread, 1e-300), max(n - 2, 1)))
-    rng, count = np.random.default_rng(random_state), int(np.ceil(2 / level))
-    reached, done = 0, 0
-    for piece in chunks(count - 1, 8 * y.size, budget=2**22):
-        orders = rng.permuted(np.tile(np.arange(len(y)), (piece.stop - piece.start, 1)), axis=1)
-        sums = sum(column[orders] @ guess for column, guess in zip(y.T, predicted.T))
-        reached += int(np.sum(sums >= own.sum() * (1 - 1e-9) - 1e-300))
-        done += len(orders)
-        if reached > 20:
-            break
-    return (1 + reached) / (1 + done)
-
-# %% ../../nbs/07_regression/25_learning_curve.ipynb #68cfba18
-def curve_of(refits, part, y, *, sample_weight=None, groups=None, level=CHANCE, random_state=None):
-    "The `LearningCurve` of an estimate and its `Refits`, with its `chance`, see `chance_of`."
     rows = refits.rows
     of_new = lambda values: None if values is None else values[rows]
-    missed = [*(y[rows] - values for values in refits.values), part.residuals_[rows]]
-    squares = np.stack([np.sum(residuals**2, axis=1) for residuals in missed])
-    sizes = [*refits.sizes, part.seen_]
-    curve = LearningCurve(sizes, squares, of_new(groups), of_new(sample_weight))
-    options = dict(level=level, random_state=random_state)
-    curve.chance = chance_of(refits.values[1], y[rows], of_new(groups), **options)
-    return curve
+    values = [*refits.values, held_out[rows]]
+    if bounds is not None:
+        values = [np.clip(part, *bounds) for part in values]
+    squares = np.stack([np.sum((y[rows] - part) ** 2, axis=1) for part in values])
+    return LearningCurve(refits.sizes, squares, of_new(groups), of_new(sample_weight))
