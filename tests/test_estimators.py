@@ -365,4 +365,4 @@ def test_nonlinear_ica_without_covariances_is_the_diffusion_map(hidden):
 def test_a_verdict_of_few_rows_has_no_gaps(n):
     X, y, _ = feature_example("annulus radius", 60, random_state=0)
     verdict = IteratedDiffusionMap(random_state=0).fit(X[:n], y[:n]).verdict_
-    assert "nan" not in str(verdict) and (verdict.recall is None) == (n < 40)
+    assert "nan" not in str(verdict) and (verdict.nearest is None) == (n < 40)

@@ -33,10 +33,9 @@ from ..flow.closed import ClosedFlow, Flow, flow_taus, local_geometry
 from ..flow.diffusion import DiffusionFlow
 from .beyond_memory import fresh_rows, lazy_pool
 from .fitted import FittedMap, MapViews
-from ..regression.audit import audit, far_rows
+from ..regression.cautions import audit, far_rows
 from ..regression.errors import ErrorModel
 from ..regression.held_out import HeldOut
-from ..regression.kernel import rms
 from ..regression.stacked import KINDS, FeatureRegressor, errors_of
 from ..regression.verdict import N_NEAR, Nearest, difference_of, judge, typical_difference
 
@@ -234,17 +233,18 @@ def taus_needed(fitted, taus, options):
     if not is_auto(options.n_iterations):
         return [taus[min(k, len(taus) - 1)] for k in range(options.n_iterations)]
     size = np.sqrt(fitted.rows.points.var(axis=0).sum())
-    error = fitted.feature_scale * rms(fitted.estimate.residuals_)
+    error = np.median(np.linalg.norm(fitted.estimate.residuals_, axis=1))
+    error = fitted.feature_scale * float(error)
     return flow_taus(taus, size, error, stop=options.stop)
 
 
 def error_model(fitted, placed=None, fresh=None):
     "The `ErrorModel` of a FittedMap, from held-out residuals or from `placed` features of `fresh` rows."
     if fresh is None:
-        places, values = fitted.embedding[fitted.rows.known], fitted.estimate.held_out_
-        return errors_of(fitted.rows, values, places, fitted.seed)
+        return errors_of(fitted.rows, fitted.estimate.held_out_, fitted.seed)
     residuals = fresh[1] - placed.values
-    return ErrorModel(fresh[0], residuals, placed.embeddings[-1], random_state=fitted.seed)
+    about = dict(spread=fresh[1].std(axis=0), random_state=fitted.seed)
+    return ErrorModel(fresh[0], residuals, **about)
 
 
 def final_verdict(fitted, placed, fresh, names):

@@ -202,7 +202,7 @@ class Placed:
 
     @cached_property
     def errors(self):
-        return self.fitted.errors(self.X, self.embeddings[-1])
+        return self.fitted.errors(self.X)
 
     @cached_property
     def novel(self):

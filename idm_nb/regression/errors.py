@@ -24,7 +24,7 @@ def likelihood_weights(terms, squares, mass, share, n_steps=300):
 
     Parameters
     ----------
-    terms : (n, 4) array, variances, in units of the mean squared residual
+    terms : (n, 3) array, variances, in units of the mean squared residual
     squares : (n,) array, squared residuals in that unit; mass : (n,) array, weights of rows
     share : float, share of the constant that is always there
     n_steps : int, default 300
@@ -82,23 +82,31 @@ class ErrorModel(Storage):
     ----------
     X : (N, m) array, distinct rows
     residuals : (n, f) array, held-out residuals of the rows as they were given
-    places : (N, k) array, default None, places of the distinct rows in a map
     inverse : (n,) int array, default None: the distinct row of each residual
     groups : (N,) int array, default None: every row for itself
     weights : (n,) array, default None, how often each residual counts
+    spread : (f,) array, default 0, standard deviation of the features, the least error of novel rows
     random_state : int or None, draws the rows of the posterior variance
 
     Attributes
     ----------
-    scale : (f,) array, root mean square of the residuals; weights : (4,) array, @eq-standard-error
+    scale : (f,) array, root mean square of the residuals; weights : (3,) array, @eq-standard-error
     """
 
     n_near = 32  # residuals that are averaged
 
     def __init__(
-        self, X, residuals, places=None, *, inverse=None, groups=None, weights=None, random_state=0
+        self,
+        X,
+        residuals,
+        *,
+        inverse=None,
+        groups=None,
+        weights=None,
+        spread=0.0,
+        random_state=0,
     ):
-        n = len(X)
+        n, self.spread = len(X), spread
         inverse = np.arange(n) if inverse is None else inverse
         mass = np.ones(len(residuals)) if weights is None else weights
         self.scale = np.sqrt(np.average(residuals**2, axis=0, weights=mass))
@@ -108,13 +116,11 @@ class ErrorModel(Storage):
         self.squares = sums_by(inverse, mass[:, None] * squares, n) / self.mass[:, None]
         self.axes = PrincipalAxes(X)
         points, labels = self.axes(X), labels_of(groups, n)
-        self.searches = [Search(part) for part in (points, places) if part is not None]
+        self.search = Search(points)
         self.variance = PosteriorVariance(points, random_state=random_state)
         self.largest, drawn = float(self.variance.left_out.max()), self.variance.drawn
-        near = [
-            self._near(nearest_of_others(s, s.points[drawn], self.n_near, labels, labels[drawn]))
-            for s in self.searches
-        ]
+        asked = self.n_near, labels, labels[drawn]
+        near = nearest_of_others(self.search, points[drawn], *asked)
         terms = self._terms(near, self.variance.left_out)
         self.share = min(1.0, 2 / np.sqrt(labels.max() + 1))
         row, shape = np.flatnonzero(np.isin(inverse, drawn)), terms.shape
@@ -127,27 +133,22 @@ class ErrorModel(Storage):
         order = np.argsort(ratio)
         self.ratios, self.ranks = ratio[order], np.cumsum(mass[order]) / (mass.sum() + 1)
 
-    def _near(self, index):
-        "Mean squared residuals `(q, f)` of listed rows `(q, k)`, without the entries -1."
+    def _terms(self, index, variance):
+        "Variances `(3, q, f)` in units of the mean squared residual, from near rows `(q, k)`, -1 for none."
         mass = np.where(index < 0, 0, self.mass[index])[:, :, None]
         total = np.maximum(mass.sum(axis=1), 1e-300)
-        return np.where(total > 1e-200, np.sum(mass * self.squares[index], axis=1) / total, 1.0)
+        near = np.where(total > 1e-200, np.sum(mass * self.squares[index], axis=1) / total, 1.0)
+        return np.stack([np.ones_like(near), near, 0 * near + np.sqrt(variance)[:, None]])
 
-    def _terms(self, near, variance):
-        "Variances `(4, q, f)` in units of the mean squared residual."
-        near = [*near, *[near[0]] * (2 - len(near))]
-        root = np.broadcast_to(np.sqrt(variance)[:, None], near[0].shape)
-        return np.stack([np.ones_like(near[0]), *near, root])
-
-    def __call__(self, X, places=None):
-        "Standard errors `(q, f)` at rows `(q, m)`; `places` `(q, k)` if they were given in training."
+    def __call__(self, X):
+        "Standard errors `(q, f)` at rows `(q, m)`."
         points = self.axes(X)
-        k = min(self.n_near, len(self.mass))
-        asked = zip(self.searches, (points, places), strict=False)
-        near = [self._near(search.nearest(at, k)[0]) for search, at in asked]
-        terms = self._terms(near, self.variance(points))
-        mixed = np.tensordot(self.weights, terms, axes=1)
-        return self.scale * np.sqrt((1 - self.share) * mixed + self.share)
+        near = self.search.nearest(points, min(self.n_near, len(self.mass)))[0]
+        variance = self.variance(points)
+        mixed = np.tensordot(self.weights, self._terms(near, variance), axes=1)
+        found = self.scale * np.sqrt((1 - self.share) * mixed + self.share)
+        least = np.where(variance > self.largest, 1.0, 0.0)[:, None] * self.spread
+        return np.maximum(found, least)
 
     def quantile(self, coverage):
         "Number of standard errors within which the share `coverage` of new rows lies."
