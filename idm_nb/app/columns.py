@@ -16,6 +16,7 @@ from sklearn.impute import KNNImputer
 
 from ..core.files import Storage
 from ..core.rows import fix_signs
+from ..regression.cautions import is_spectrum
 
 # %% ../../nbs/12_application/47b_columns.ipynb #bec23a7d
 @dataclass(frozen=True)
@@ -199,20 +200,6 @@ def plan_of(column):
     return ColumnPlan(kind=name, use="number" + filled, data=True, **facts)
 
 # %% ../../nbs/12_application/47b_columns.ipynb #22440075
-FEWEST_OF_SPECTRUM, CORRELATION_OF_SPECTRUM = 20, 0.95
-
-
-def is_spectrum(values):
-    "Are the columns of `values` `(N, m)` a spectrum: many, and most of them like the next one?"
-    if values.shape[1] < FEWEST_OF_SPECTRUM:
-        return False
-    centered = values - np.nanmean(values, axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        length = np.sqrt(np.nansum(centered**2, axis=0))
-        inner = np.nansum(centered[:, 1:] * centered[:, :-1], axis=0)
-        return bool(np.nanmedian(inner / (length[1:] * length[:-1])) > CORRELATION_OF_SPECTRUM)
-
-
 def number_columns(frame, names, standard):
     """Encoders of columns of numbers.
 

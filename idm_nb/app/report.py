@@ -195,7 +195,7 @@ def headline_of(fitted, ways):
     fitted : FittedTable; ways : Ways
     """
     verdict, names = fitted.model.verdict_, " and ".join(fitted.roles.features)
-    if not verdict.beats_chance:
+    if verdict.kind not in ("known", "perhaps"):
         return (
             f"No relation was found: the columns are not shown to predict {names} better than chance. "
             f"Do not draw conclusions from the pictures below."
@@ -212,6 +212,8 @@ def headline_of(fitted, ways):
         f" There are {ways.count} different ways to reach the same value." if ways.count > 1 else ""
     )
     known = f"The columns explain {percent(verdict.r2)} of the variation of {names} in rows not used for it."
+    if not verdict.beats_chance:
+        known += " These rows are too few to be sure: it may be chance."
     return " ".join([known, *size]) + ways
 
 # %% ../../nbs/12_application/49_report.ipynb #96795021
@@ -554,11 +556,6 @@ def advice(fitted, ways):
             "do not use predictions or branches of this map.",
         ]
     found = []
-    if verdict.grouped:
-        found.append(
-            "Many rows have a near copy. If rows belong together (one patient, one batch), fit again "
-            "with groups: otherwise all numbers of this page are too good."
-        )
     if verdict.line >= verdict.r2 and ways.count == 1:
         found.append(
             "A line does as well and there is one branch: linear regression says the same."

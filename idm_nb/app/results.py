@@ -202,6 +202,8 @@ def verdict_numbers(verdict):
     "A `Verdict`, `verdict`, as a dict, with its sentences."
     plain = (bool, int, float, str, type(None))
     found = {name: value for name, value in vars(verdict).items() if isinstance(value, plain)}
+    found |= {} if verdict.nearest is None else {"nearest": vars(verdict.nearest)}
+    found |= dict(kind=verdict.kind, beats_chance=verdict.beats_chance)
     return {**without_nan(found), "sentences": verdict.sentences()}
 
 

@@ -6,6 +6,7 @@
 __all__ = ['TableMap']
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #2fc14da1
+import warnings
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, wraps
 from pathlib import Path
@@ -36,7 +37,8 @@ from ..core.rows import POOL
 from ..core.work import announce, labels_of, one_thread
 from ..diffusion.neighbors import nearest
 from ..idm.beyond_memory import LAZY_LANDMARKS, pool_rows
-from ..idm.estimator import IteratedDiffusionMap
+from ..idm.estimator import IteratedDiffusionMap, warn_of
+from ..regression.cautions import audit
 from ..study.relevance import Relevance, step_down
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #e7a40a07
@@ -508,7 +510,11 @@ def fit_table(options, source):
     encoder = TableEncoder.of(frame, plans, options.scale == "standard", table.dates)
     coding = Angle(options.angle) if options.angle else Plain()
     together = None if groups is None else groups[old]
-    model.fit(encoder.encode(frame), coding.encode(truth[old]), groups=together)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they come below, with the names of the table
+        model.fit(encoder.encode(frame), coding.encode(truth[old]), groups=together)
+    model.map_ = in_words_of(model.map_, table.frame, old[model.landmarks_], roles, coding)
+    warn_of(model.map_)
     used = [*roles.data, *(n for n in (roles.index, roles.label) if n is not None)]
     table = replace(table, frame=table.frame[used])
     return FittedTable(
@@ -523,6 +529,31 @@ def fit_table(options, source):
     )
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #26005eb6
+def in_words_of(fitted, frame, numbers, roles, coding):
+    """A `FittedMap` whose verdict has the names and units of a table.
+
+    Parameters
+    ----------
+    fitted : FittedMap of the coordinates; frame : DataFrame, the table
+    numbers : (N,) int array, its rows that were fitted; roles : Roles
+    coding : how the feature is encoded
+    """
+    what = " and ".join(roles.features) + " (on a circle of radius 1)" * isinstance(coding, Angle)
+    columns = [frame[name].iloc[numbers] for name in roles.data]
+    table = np.column_stack(
+        [
+            c.to_numpy(float) if c.dtype.kind in "iufb" else pd.factorize(c, sort=True)[0] * 1.0
+            for c in columns
+        ]
+    )
+    gaps = np.isnan(table)
+    table = np.where(gaps, np.nanmedian(table, axis=0), table)
+    options = dict(table=table, numbers=numbers, names=roles.data, what=what)
+    options |= dict(grouped=roles.groups is not None)
+    verdict = replace(fitted.verdict, cautions=audit(fitted.rows, **options), what=what)
+    return replace(fitted, verdict=verdict)
+
+
 def read_for_fit(options, source, model):
     """The `Table` of a fit, the number of rows of the source, the `Roles`, and the feature `(N, n)`.
 

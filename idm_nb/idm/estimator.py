@@ -165,18 +165,18 @@ def prepare(model, options, X, y, sample_weight, groups):
     fresh = fresh_rows(kept, X, features, groups, weight, seed)
     parts = [None if part is None else part[kept] for part in (X, features, weight, groups)]
     rows = TrainingRows.of(*parts, options.n_pca)
-    wild = far_rows(rows.points) & rows.known
+    rows = rows.without(far_rows(rows.points))
     if rows.known.sum() < 4:
         found = f"X has only {rows.known.sum()} rows that differ and have a feature"
         raise ValueError(f"{found}: a map needs at least 4")
     of_columns = columns.get("feature_names_in_")
     what = "the feature" if names is None else " and ".join(names)
     told = dict(grouped=groups is not None, names=of_columns, what=what)
-    cautions = audit(rows, wild, **told)
+    cautions = audit(rows, **told)
     about = dict(columns=columns, one_feature=one_feature)
     about |= dict(landmarks=kept if drawn is None else drawn[kept])
     about |= dict(whole=len(kept) == len(X) and drawn is None)
-    return rows.without(wild), fresh, about, names, cautions
+    return rows, fresh, about, names, cautions
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #b7530206
 def nearest_rows(fitted, n_asked=500):

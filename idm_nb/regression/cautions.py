@@ -68,12 +68,12 @@ def shares_by_near_rows(points, y, labels):
     return found
 
 
-def undeclared_groups(rows):
-    "Columns that name groups of TrainingRows, and both shares; None if none makes a difference."
-    X, known = rows.X[rows.inverse], rows.known
+def undeclared_groups(rows, table):
+    "Columns of a `table` `(N, m)` that name groups of its TrainingRows, and both shares, or None."
+    known, first = rows.known, np.unique(rows.inverse, return_index=True)[1]
     most, found = 0.1, None
-    for columns in columns_that_group(X):
-        labels = np.unique(rows.X[known][:, columns], axis=0, return_inverse=True)[1].ravel()
+    for columns in columns_that_group(table):
+        labels = np.unique(table[first[known]][:, columns], axis=0, return_inverse=True)[1].ravel()
         alone, apart = shares_by_near_rows(rows.points[known], rows.y[known], labels)
         if alone - max(apart, 0) > most:
             most, found = alone - max(apart, 0), (columns, alone, apart)
@@ -152,13 +152,14 @@ def listed(words):
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 # %% ../../nbs/07_regression/26b_audit.ipynb #c26b001d
-def audit(rows, wild, *, grouped=False, names=None, what="the feature"):
+def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="the feature"):
     """What to know about a table before its map is read.
 
     Parameters
     ----------
-    rows : TrainingRows with principal axes, as they were given
-    wild : (r,) bool array, distinct rows that are far, whose feature is not used
+    rows : TrainingRows with principal axes, where the features of far rows are not known
+    table : (N, m) array, default None, the rows of which `rows` are coordinates, if these are other
+    numbers : (N,) int array, default None, numbers of the rows for the sentences
     grouped : bool, default False, whether groups were given
     names : sequence of str, default None, names of the columns; what : str, of the feature
 
@@ -167,16 +168,18 @@ def audit(rows, wild, *, grouped=False, names=None, what="the feature"):
     list of (kind, sentence), the kinds "far", "leak", "code", "groups", "copies", "equal", "scale"
     """
     name = lambda j: f"column {j}" if names is None else repr(str(names[j]))
-    X, y, known = rows.X, rows.y[rows.known], rows.known & ~wild
-    far, found = np.flatnonzero(wild[rows.inverse]), []
+    X = rows.X[rows.inverse] if table is None else table
+    used, y = X[rows.asked], rows.given[rows.asked]
+    far = np.flatnonzero(np.isfinite(rows.given).all(axis=1) & ~rows.asked)
+    far, found = far if numbers is None else numbers[far], []
     if len(far):
         which = f"Row {far[0]} is" if len(far) == 1 else f"{len(far)} rows (first {far[0]}) are"
         of = "its feature is" if len(far) == 1 else "their features are"
         found.append(
             ("far", f"{which} far from all other rows: {of} not used. Check for misprints.")
         )
-    for feature in rows.y[known].T:
-        if columns := leaking_columns(X[known], feature):
+    for feature in y.T:
+        if columns := leaking_columns(used, feature):
             text = listed([name(j) for j in columns])
             gives = "give" if len(columns) > 1 else "gives"
             found.append(
@@ -188,8 +191,8 @@ def audit(rows, wild, *, grouped=False, names=None, what="the feature"):
                 )
             )
             break
-    codes = [(name(j), code, X[rows.inverse, j]) for j, code in coded_gaps(X)]
-    codes += [(what, code, rows.given[rows.asked, j]) for j, code in coded_gaps(y)]
+    codes = [(name(j), code, X[:, j]) for j, code in coded_gaps(X)]
+    codes += [(what, code, y[:, j]) for j, code in coded_gaps(y)]
     for where, code, values in codes:
         found.append(
             (
@@ -199,7 +202,7 @@ def audit(rows, wild, *, grouped=False, names=None, what="the feature"):
                 f"the command).",
             )
         )
-    groups = None if grouped else undeclared_groups(rows)
+    groups = None if grouped else undeclared_groups(rows, X)
     if groups is not None:
         columns, alone, apart = groups
         found.append(
@@ -219,13 +222,13 @@ def audit(rows, wild, *, grouped=False, names=None, what="the feature"):
                 "one thing, give groups, or all these numbers are too good.",
             )
         )
-    equal = len(rows.inverse) - len(X)
+    equal = len(rows.inverse) - len(rows.X)
     if equal and not grouped:
         found.append(
             ("equal", f"{equal} of {len(rows.inverse)} rows equal another row in all columns.")
         )
-    if uneven := uneven_column(X):
-        text = name(uneven[0])
+    if uneven := uneven_column(rows.X):
+        text = name(uneven[0]) if table is None else "a coordinate"
         found.append(
             (
                 "scale",
