@@ -217,7 +217,7 @@ def threads(rounds):
 FIRST = """
 import time
 start = time.perf_counter(); import idm_nb; imported = time.perf_counter() - start
-X, y, _ = idm_nb.feature_example("annulus radius", 1000, random_state=0)
+X, y, _ = idm_nb.datasets.feature_example("annulus radius", 1000, random_state=0)
 seconds = []
 for _ in range(2):
     start = time.process_time()

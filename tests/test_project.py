@@ -230,17 +230,6 @@ def test_fronts_of_the_packages_offer_what_their_modules_export():
             assert set(names) - {path.stem} <= set(offered), path
 
 
-def test_names_of_version_01_say_where_they_are():
-    import idm_nb
-
-    for name, part in idm_nb._MOVED.items():
-        with pytest.warns(FutureWarning, match=rf"idm_nb\.{part}\.{name}"):
-            found = getattr(idm_nb, name)
-        assert found is getattr(importlib.import_module(f"idm_nb.{part}"), name)
-    with pytest.raises(AttributeError):
-        idm_nb.no_such_name  # noqa: B018
-
-
 def test_import_is_light():
     heavy = ["matplotlib", "numba", "pynndescent", "fastcore", "nbdev"]
     for line, names in (

@@ -37,8 +37,9 @@ from idm_nb.app.table_map import (
 from .tables import UsageError, with_values
 from ..core.files import allow_as_usual, regular, save_model
 from ..core.work import undisturbed
-from ..diffusion.examples import recall_by_component
+from ..diffusion.neighbors import nearest
 from ..idm.reeb import reeb_graph
+from ..regression.verdict import N_NEAR
 
 # %% ../../nbs/12_application/50_results.ipynb #ff80d09a
 def plain_methods(fitted):
@@ -67,20 +68,21 @@ def held_out_numbers(fitted):
     Returns
     -------
     dict with `rows`, `r2`, `rmse`, `coverage` (share of the features within 1.96 standard errors),
-    `novel` (rows unlike all training rows), `recall` and `recall_before` (share of the true
-    `neighbors` that are near in the map, and in the data)
+    `novel` (rows unlike all training rows), `near_in_map` and `near_in_data` (by how much the ten
+    nearest rows typically differ in the feature)
     """
     placed, truth = fitted.placed_kept, fitted.coding.encode(fitted.kept.truth)
     model, missed = fitted.model, truth - placed.values
     y = fitted.coding.encode(fitted.rows.truth)
     known = np.isfinite(y).all(axis=1)
-    k = int(min(100, max(1, known.sum() // 10)))
+    k = int(min(N_NEAR, known.sum()))
     spread = np.sum((truth - truth.mean(axis=0)) ** 2)
     old = model.map_.rows.X[model.map_.rows.inverse]
 
-    def recall(before, after):
-        sides = before[known], y[known], model.branch_[known], after, truth, placed.branch
-        return recall_by_component(*sides, k)
+    def apart(before, after):
+        rows = nearest(before[known], after, k)[0]
+        squares = np.sum((y[known][rows] - truth[:, None]) ** 2, axis=2)
+        return float(np.median(np.sqrt(np.mean(squares, axis=1))))
 
     return {
         "rows": len(truth),
@@ -88,9 +90,8 @@ def held_out_numbers(fitted):
         "rmse": float(np.sqrt(np.mean(missed**2))),
         "coverage": float(np.mean(np.abs(missed) <= 1.96 * placed.errors)),
         "novel": int(placed.novel.sum()),
-        "neighbors": k,
-        "recall": recall(model.embedding_, placed.embedding),
-        "recall_before": recall(old, placed.X),
+        "near_in_map": apart(model.embedding_, placed.embedding),
+        "near_in_data": apart(old, placed.X),
     }
 
 
@@ -103,15 +104,14 @@ def held_out_facts(numbers, plain, label=None):
     """
     if numbers is None:
         return {}
-    k = numbers["neighbors"]
     facts = {
         "rows kept back": str(numbers["rows"]),
         "R2 of the prediction": f"{numbers['r2']:.4f}",
         **{f"R2 of {name} on the data": f"{value:.4f}" for name, value in plain.items()},
         "95 % intervals hold": f"{numbers['coverage']:.1%}",
         "novel rows": str(numbers["novel"]),
-        f"true neighbours among the {k} nearest in the data": f"{numbers['recall_before']:.1%}",
-        f"true neighbours among the {k} nearest in the map": f"{numbers['recall']:.1%}",
+        "ten nearest in the data differ by": f"{numbers['near_in_data']:.3g}",
+        "ten nearest in the map differ by": f"{numbers['near_in_map']:.3g}",
     }
     if label is not None:
         facts[f"rows on a branch of their {label['column']}"] = f"{label['share']:.1%}"

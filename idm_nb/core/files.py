@@ -38,8 +38,7 @@ class Storage:
 
     def __getstate__(self):
         cached = lambda name: isinstance(getattr(type(self), name, None), cached_property)
-        left_out = lambda name: cached(name) or name.startswith("_cache")
-        names = (name for name in vars(self) if name not in self._not_saved and not left_out(name))
+        names = (name for name in vars(self) if name not in self._not_saved and not cached(name))
         return {name: vars(self)[name] for name in names}
 
     @classmethod

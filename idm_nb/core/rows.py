@@ -171,7 +171,13 @@ def joined_groups(groups, inverse, n):
     label = np.unique(np.asarray(groups).ravel(), return_inverse=True)[1]
     table = sp.csr_matrix((np.ones(len(label)), (inverse, label)), (n, label.max() + 1))
     piece = connected_components(sp.bmat([[None, table], [table.T, None]]), directed=False)[1]
-    return np.unique(piece[:n], return_inverse=True)[1]
+    found = np.unique(piece[:n], return_inverse=True)[1]
+    if found.max() == 0:
+        raise ValueError(
+            "equal rows join their groups, and here they join all groups into one: leave equal rows or "
+            "groups out, or add a column in which the rows differ"
+        )
+    return found
 
 
 @dataclass(frozen=True)

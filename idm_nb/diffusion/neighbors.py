@@ -95,17 +95,20 @@ class Search(Storage):
 
     def approximate(self, queries, k):
         "Indices `(q, k)` found by pynndescent."
-        if not hasattr(self, "_cache_index"):
-            from pynndescent import NNDescent
-
-            width = max(self.width, k)
-            self._cache_index = NNDescent(self.points, n_neighbors=width, random_state=0)
-            self._cache_index.prepare()
-        if queries is self.points and k <= self._cache_index.neighbor_graph[0].shape[1]:
-            index = self._cache_index.neighbor_graph[0][:, :k].astype(int)
+        lists = self.descent.neighbor_graph[0]
+        if queries is self.points and k <= lists.shape[1]:
             # a list that could not be filled is completed with the point itself
-            return np.where(index < 0, np.arange(len(queries))[:, None], index)
-        return self._cache_index.query(queries, k)[0].astype(int)
+            return np.where(lists[:, :k] < 0, np.arange(len(queries))[:, None], lists[:, :k])
+        return self.descent.query(queries, k)[0].astype(int)
+
+    @cached_property
+    def descent(self):
+        "The index of pynndescent."
+        from pynndescent import NNDescent
+
+        found = NNDescent(self.points, n_neighbors=self.width, random_state=0)
+        found.prepare()
+        return found
 
 # %% ../../nbs/01_diffusion_maps/02_neighbors.ipynb #b1b95b39
 def nearest(points, queries, k):

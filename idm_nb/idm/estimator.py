@@ -33,7 +33,7 @@ from ..flow.closed import ClosedFlow, Flow, flow_taus, local_geometry
 from ..flow.diffusion import DiffusionFlow
 from .beyond_memory import fresh_rows, lazy_pool
 from .fitted import FittedMap, MapViews
-from ..regression.cautions import audit, far_rows
+from ..regression.cautions import audit, far_features, far_rows
 from ..regression.errors import ErrorModel
 from ..regression.held_out import HeldOut
 from ..regression.stacked import KINDS, FeatureRegressor, errors_of
@@ -165,7 +165,7 @@ def prepare(model, options, X, y, sample_weight, groups):
     fresh = fresh_rows(kept, X, features, groups, weight, seed)
     parts = [None if part is None else part[kept] for part in (X, features, weight, groups)]
     rows = TrainingRows.of(*parts, options.n_pca)
-    rows = rows.without(far_rows(rows.points))
+    rows = rows.without(far_rows(rows.points) | far_features(rows.y))
     if rows.known.sum() < 4:
         found = f"X has only {rows.known.sum()} rows that differ and have a feature"
         raise ValueError(f"{found}: a map needs at least 4")

@@ -26,6 +26,19 @@ def far_rows(points):
     return (near > high + 3 * (high - low)) & (np.exp(near) > wide)
 
 
+def far_features(y):
+    "Mask `(r,)` of rows whose feature `(r, n)` is far outside the range of the others; NaN is not."
+    order, column = np.argsort(y, axis=0), np.arange(y.shape[1])  # NaN at the end
+    far, last = np.zeros(len(y), dtype=bool), np.sum(np.isfinite(y), axis=0) - 1
+    if last.min() < 2 * TWELFTH:
+        return far
+    for end, beside, other in ((0 * last, 0 * last + 1, last), (last, last - 1, 0 * last)):
+        end, beside, other = (order[place, column] for place in (end, beside, other))
+        gap, width = (np.abs(y[k, column] - y[beside, column]) for k in (end, other))
+        far[end[(gap > 3 * width) & (width > 0)]] = True
+    return far
+
+
 def look_grouped(points):
     "Do rows `(r, k)` have more near copies than independent points of their dimension would have?"
     if len(points) <= 2 * TWELFTH:
@@ -175,9 +188,8 @@ def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="th
     if len(far):
         which = f"Row {far[0]} is" if len(far) == 1 else f"{len(far)} rows (first {far[0]}) are"
         of = "its feature is" if len(far) == 1 else "their features are"
-        found.append(
-            ("far", f"{which} far from all other rows: {of} not used. Check for misprints.")
-        )
+        where = "far from all other rows, in the data or in the feature"
+        found.append(("far", f"{which} {where}: {of} not used. Check for misprints."))
     for feature in y.T:
         if columns := leaking_columns(used, feature):
             text = listed([name(j) for j in columns])
