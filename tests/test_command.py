@@ -112,8 +112,8 @@ def test_a_feature_that_rows_know_nothing_of(here, capsys):
     write_table("d.csv", {"x": rng.normal(size=150), "y": rng.normal(size=150)})
     fit("d.csv --feature y --out out")
     printed = capsys.readouterr()
-    assert "the feature is not predicted better than by chance" in printed.out
-    assert "idm-nb: warning: the feature" in printed.err
+    assert "y is not predicted better than by chance" in printed.out
+    assert "idm-nb: warning: y cannot" in printed.err
     page = open("out/report.html").read()
     assert not json_of("out")["verdict"]["beats_chance"] and "another way" not in page
     assert page.index("No relation was found") < page.index("data:image")

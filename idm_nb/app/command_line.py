@@ -18,7 +18,7 @@ from .. import __version__
 
 # %% ../../nbs/12_application/51_command_line.ipynb #cbfd9c59
 ENDLESS = float("inf")
-REGRESSORS = ("auto", "ridge", "local", "kernel", "lengths", "boosting")
+REGRESSORS = ("auto", "ridge", "local", "kernel", "lengths", "boosting", "forest")
 DEMOS = tuple(
     "digits three-digits annulus-radius annulus-angle torus-theta torus-phi torus-x sphere-x "
     "sphere-twisted".split()

@@ -243,7 +243,7 @@ def error_model(fitted, placed=None, fresh=None):
     if fresh is None:
         return errors_of(fitted.rows, fitted.estimate.held_out_, fitted.seed)
     residuals = fresh[1] - placed.values
-    about = dict(spread=fresh[1].std(axis=0), random_state=fitted.seed)
+    about = dict(values=placed.values, spread=fresh[1].std(axis=0), random_state=fitted.seed)
     return ErrorModel(fresh[0], residuals, **about)
 
 

@@ -202,7 +202,7 @@ class Placed:
 
     @cached_property
     def errors(self):
-        return self.fitted.errors(self.X)
+        return self.fitted.errors(self.X, self.values)
 
     @cached_property
     def novel(self):

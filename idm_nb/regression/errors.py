@@ -83,6 +83,7 @@ class ErrorModel(Storage):
     X : (N, m) array, distinct rows
     residuals : (n, f) array, held-out residuals of the rows as they were given
     inverse : (n,) int array, default None: the distinct row of each residual
+    values : (N, f) array, default None, held-out predictions of the distinct rows
     groups : (N,) int array, default None: every row for itself
     weights : (n,) array, default None, how often each residual counts
     spread : (f,) array, default 0, standard deviation of the features, the least error of novel rows
@@ -100,6 +101,7 @@ class ErrorModel(Storage):
         X,
         residuals,
         *,
+        values=None,
         inverse=None,
         groups=None,
         weights=None,
@@ -116,11 +118,11 @@ class ErrorModel(Storage):
         self.squares = sums_by(inverse, mass[:, None] * squares, n) / self.mass[:, None]
         self.axes = PrincipalAxes(X)
         points, labels = self.axes(X), labels_of(groups, n)
-        self.search = Search(points)
+        self.searches = [Search(part) for part in (points, values) if part is not None]
         self.variance = PosteriorVariance(points, random_state=random_state)
         self.largest, drawn = float(self.variance.left_out.max()), self.variance.drawn
         asked = self.n_near, labels, labels[drawn]
-        near = nearest_of_others(self.search, points[drawn], *asked)
+        near = [nearest_of_others(s, s.points[drawn], *asked) for s in self.searches]
         terms = self._terms(near, self.variance.left_out)
         self.share = min(1.0, 2 / np.sqrt(labels.max() + 1))
         row, shape = np.flatnonzero(np.isin(inverse, drawn)), terms.shape
@@ -133,17 +135,24 @@ class ErrorModel(Storage):
         order = np.argsort(ratio)
         self.ratios, self.ranks = ratio[order], np.cumsum(mass[order]) / (mass.sum() + 1)
 
-    def _terms(self, index, variance):
-        "Variances `(3, q, f)` in units of the mean squared residual, from near rows `(q, k)`, -1 for none."
-        mass = np.where(index < 0, 0, self.mass[index])[:, :, None]
-        total = np.maximum(mass.sum(axis=1), 1e-300)
-        near = np.where(total > 1e-200, np.sum(mass * self.squares[index], axis=1) / total, 1.0)
+    def _terms(self, lists, variance):
+        "Variances `(3, q, f)` in units of the mean squared residual, from lists of near rows `(q, k)`."
+        near = np.ones((len(variance), len(self.scale)))
+        for index in lists:
+            mass = np.where(index < 0, 0, self.mass[index])[:, :, None]
+            total = np.maximum(mass.sum(axis=1), 1e-300)
+            mean = np.sum(mass * self.squares[index], axis=1) / total
+            near *= np.where(total > 1e-200, mean, 1.0) ** (1 / len(lists))
         return np.stack([np.ones_like(near), near, 0 * near + np.sqrt(variance)[:, None]])
 
-    def __call__(self, X):
-        "Standard errors `(q, f)` at rows `(q, m)`."
+    def __call__(self, X, values=None):
+        "Standard errors `(q, f)` at rows `(q, m)` with predictions `values` `(q, f)`, if training had them."
         points = self.axes(X)
-        near = self.search.nearest(points, min(self.n_near, len(self.mass)))[0]
+        k, asked = (
+            min(self.n_near, len(self.mass)),
+            zip(self.searches, (points, values), strict=False),
+        )
+        near = [search.nearest(at, k)[0] for search, at in asked]
         variance = self.variance(points)
         mixed = np.tensordot(self.weights, self._terms(near, variance), axes=1)
         found = self.scale * np.sqrt((1 - self.share) * mixed + self.share)

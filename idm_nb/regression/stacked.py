@@ -231,6 +231,7 @@ def errors_of(rows, values, random_state=0):
     counts = None if rows.counts is None else rows.counts[rows.asked]
     residuals = rows.given[rows.asked] - values[rows.place]
     about = dict(inverse=rows.place, groups=groups, weights=counts, random_state=random_state)
+    about |= dict(values=values)
     return ErrorModel(X, residuals, spread=rows.given[rows.asked].std(axis=0), **about)
 
 
@@ -393,7 +394,8 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
         "Predicted features `(q,)` or `(q, n)` as `y` was; with `return_std=True` also standard errors."
         check_is_fitted(self)
         X = check_new(self, X)
-        found = [self.values(X)] + ([self.errors_(X)] if return_std else [])
+        found = [self.values(X)]
+        found += [self.errors_(X, found[0])] if return_std else []
         found = [part[:, 0] if self.mixture_.one_feature else part for part in found]
         return tuple(found) if return_std else found[0]
 
