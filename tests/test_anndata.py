@@ -159,14 +159,6 @@ def test_files(tmp_path):
     assert (placed.X != adata.X).nnz == 0
 
 
-def test_scanpy_draws_the_map(fitted):
-    scanpy, anndata = map(pytest.importorskip, ("scanpy", "anndata"))
-    plain = fitted[0]
-    adata = anndata.AnnData(X, plain.obs, obsm={"X_idm": plain.obsm["X_idm"]})
-    axes = scanpy.pl.embedding(adata, basis="idm", color="idm_branch", show=False)
-    assert len(axes.collections[0].get_offsets()) == 900
-
-
 def test_the_module_does_not_hide_the_package():
     import idm_nb.app.anndata as ours
 

@@ -366,3 +366,13 @@ def test_a_verdict_of_few_rows_has_no_gaps(n):
     X, y, _ = feature_example("annulus radius", 60, random_state=0)
     verdict = IteratedDiffusionMap(random_state=0).fit(X[:n], y[:n]).verdict_
     assert "nan" not in str(verdict) and (verdict.nearest is None) == (n < 40)
+
+
+def test_noisy_rows_are_placed_by_their_estimate_and_exact_ones_by_their_feature():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    clean = X[:, 0] + X[:, 1] ** 2
+    for noise, low, high in ((0, 0.9, 1), (0.5, 0, 0.3)):
+        y = clean + noise * rng.normal(size=300)
+        fitted = IteratedDiffusionMap(regressor="kernel", random_state=0).fit(X, y).map_
+        assert low <= fitted.trust <= high

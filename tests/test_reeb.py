@@ -8,6 +8,7 @@ import pytest
 
 import idm_nb
 from idm_nb import IteratedDiffusionMap, reeb_graph
+from idm_nb.branches import level_sets
 from idm_nb.datasets import feature_example
 from idm_nb.idm import ReebGraph
 
@@ -195,3 +196,18 @@ def test_repeated_rows_do_not_change_the_graph():
     assert np.array_equal(thrice.membership, np.repeat(once.membership, 3))
     with pytest.raises(ValueError, match="3 rows that differ"):
         reeb_graph(np.repeat(X[:3], 5, axis=0), np.arange(15.0))
+
+
+@pytest.mark.parametrize("factor, pieces", [(0.95, 1), (1.05, 2)])
+def test_a_branch_costs_its_log_odds_and_the_number_of_places(factor, pieces, monkeypatch):
+    "A cut through all windows pays at both ends, half of log_odds + log(N / size) each."
+    X = np.random.default_rng(0).normal(size=(1000, 2))
+    size = level_sets.level_sets(X, X[:, :1]).size
+    evidence = factor * (3 + np.log(1000 / size)) * size / 1000
+
+    def cuts(points, features):
+        return [(0.0, np.zeros(size, dtype=int)), (evidence, (points[:, 1] > 0).astype(int))]
+
+    monkeypatch.setattr(level_sets, "cuts_of_window", cuts)
+    found = level_sets.level_sets(X, X[:, :1], log_odds=3)
+    assert set(np.diff(found.offset)) == {pieces}

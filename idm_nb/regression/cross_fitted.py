@@ -112,9 +112,10 @@ class Trees(Storage):
 
     def __init__(self, sizes, feature, threshold, left, right, leaf, value, depth, base=0.0):
         self.first = np.cumsum([0, *sizes])[:-1]
-        shift, own = np.repeat(self.first, sizes), np.arange(len(feature))
-        self.feature, self.threshold = np.where(leaf, 0, feature).astype(int), np.array(threshold)
-        self.left, self.right = (np.where(leaf, own, side + shift) for side in (left, right))
+        own = np.arange(len(feature))
+        shift, small = np.repeat(self.first, sizes), lambda x: x.astype(np.int32)
+        self.feature, self.threshold = small(np.where(leaf, 0, feature)), np.array(threshold)
+        self.left, self.right = (small(np.where(leaf, own, s + shift)) for s in (left, right))
         self.value, self.depth, self.base = np.array(value), int(depth), base
 
     @classmethod

@@ -24,7 +24,7 @@ def likelihood_weights(terms, squares, mass, share, n_steps=300):
 
     Parameters
     ----------
-    terms : (n, 3) array, variances, in units of the mean squared residual
+    terms : (n, 4) array, variances, in units of the mean squared residual
     squares : (n,) array, squared residuals in that unit; mass : (n,) array, weights of rows
     share : float, share of the constant that is always there
     n_steps : int, default 300
@@ -91,7 +91,7 @@ class ErrorModel(Storage):
 
     Attributes
     ----------
-    scale : (f,) array, root mean square of the residuals; weights : (3,) array, @eq-standard-error
+    scale : (f,) array, root mean square of the residuals; weights : (4,) array, @eq-standard-error
     """
 
     n_near = 32  # residuals that are averaged
@@ -136,14 +136,14 @@ class ErrorModel(Storage):
         self.ratios, self.ranks = ratio[order], np.cumsum(mass[order]) / (mass.sum() + 1)
 
     def _terms(self, lists, variance):
-        "Variances `(3, q, f)` in units of the mean squared residual, from lists of near rows `(q, k)`."
-        near = np.ones((len(variance), len(self.scale)))
+        "Variances `(4, q, f)` in units of the mean squared residual, from lists of near rows `(q, k)`."
+        terms = [np.ones((len(variance), len(self.scale)))]
         for index in lists:
             mass = np.where(index < 0, 0, self.mass[index])[:, :, None]
             total = np.maximum(mass.sum(axis=1), 1e-300)
             mean = np.sum(mass * self.squares[index], axis=1) / total
-            near *= np.where(total > 1e-200, mean, 1.0) ** (1 / len(lists))
-        return np.stack([np.ones_like(near), near, 0 * near + np.sqrt(variance)[:, None]])
+            terms.append(np.where(total > 1e-200, mean, 1.0))
+        return np.stack([*terms, np.sqrt(variance)[:, None] * terms[0]])
 
     def __call__(self, X, values=None):
         "Standard errors `(q, f)` at rows `(q, m)` with predictions `values` `(q, f)`, if training had them."
