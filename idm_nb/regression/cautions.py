@@ -161,8 +161,76 @@ def is_spectrum(X):
 
 # %% ../../nbs/07_regression/26b_audit.ipynb #c26b000d
 def listed(words):
-    "A list of `words` as one text: a, b and c."
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    "A list of `words` as one text, its first letter a capital: a, b and c."
+    text = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    return text[0].upper() + text[1:]
+
+
+def on_far_rows(rows, numbers):
+    "Sentence on the far rows of TrainingRows `rows`, which have `numbers` `(N,)`."
+    far = numbers[np.isfinite(rows.given).all(axis=1) & ~rows.asked]
+    if len(far) == 1:
+        who, of = f"Row {far[0]} is", "its feature is"
+    elif len(far):
+        who, of = f"{len(far)} rows (first {far[0]}) are", "their features are"
+    if len(far):
+        where = "far from all other rows, in the data or in the feature"
+        yield "far", f"{who} {where}: {of} not used. Check for misprints."
+
+
+def on_columns(X, y, name, what):
+    "Sentences on columns of `X` `(N, m)` with a `name`, and features `y` `(N, n)` named `what`."
+    for feature in y.T:
+        if columns := leaking_columns(X, feature):
+            gives, it = ("give", "them") if len(columns) > 1 else ("gives", "it")
+            yield (
+                "leak",
+                f"{listed([name(j) for j in columns])} {gives} {what} away, exactly or to rounding: leave "
+                f"{it} out, unless new rows have {it} before {what} is known.",
+            )
+            break
+    codes = [(name(j), code, X[:, j]) for j, code in coded_gaps(X)]
+    codes += [(what, code, y[:, j]) for j, code in coded_gaps(y)]
+    for where, code, values in codes:
+        yield (
+            "code",
+            f"The value {code:g} occurs {np.sum(values == code)} times in {where}, far from all "
+            f"others: if it means that nothing was measured, say so (NaN in an array, --missing in "
+            f"the command).",
+        )
+
+# %% ../../nbs/07_regression/26b_audit.ipynb #c26b0000
+def on_groups(rows, X, name):
+    "Sentence on groups that nobody named, in TrainingRows of a table `X` with columns of a `name`."
+    if found := undeclared_groups(rows, X):
+        columns, alone, apart = found
+        yield (
+            "groups",
+            f"{listed([name(j) for j in columns])}: rows with the same value stand together. Near "
+            f"rows explain {percent(alone)} of the variation, and {percent(apart)} without those "
+            f"that share it. If new rows have new values there, give groups, or all numbers are "
+            f"too good.",
+        )
+    elif look_grouped(rows.points):
+        yield (
+            "copies",
+            "Most rows have a near copy: if rows belong together, such as several measurements of "
+            "one thing, give groups, or all these numbers are too good.",
+        )
+    if equal := len(rows.inverse) - len(rows.X):
+        be = "equal another row" if equal > 1 else "equals another one"
+        yield "equal", f"{equal} of {len(rows.inverse)} rows {be} in all columns."
+
+
+def on_scales(X, name):
+    "Sentence on a column of `X` `(N, m)` that varies much more than the others."
+    if found := uneven_column(X):
+        yield (
+            "scale",
+            f"{listed([name(found[0])])} varies {found[1]:.0e} times as much as most others, which "
+            f"therefore do not count in distances: bring the columns to one scale first, for "
+            f"example with sklearn.preprocessing.StandardScaler.",
+        )
 
 # %% ../../nbs/07_regression/26b_audit.ipynb #c26b001d
 def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="the feature"):
@@ -182,71 +250,10 @@ def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="th
     """
     name = lambda j: f"column {j}" if names is None else repr(str(names[j]))
     X = rows.X[rows.inverse] if table is None else table
-    used, y = X[rows.asked], rows.given[rows.asked]
-    far = np.flatnonzero(np.isfinite(rows.given).all(axis=1) & ~rows.asked)
-    far, found = far if numbers is None else numbers[far], []
-    if len(far):
-        which = f"Row {far[0]} is" if len(far) == 1 else f"{len(far)} rows (first {far[0]}) are"
-        of = "its feature is" if len(far) == 1 else "their features are"
-        where = "far from all other rows, in the data or in the feature"
-        found.append(("far", f"{which} {where}: {of} not used. Check for misprints."))
-    for feature in y.T:
-        if columns := leaking_columns(used, feature):
-            text = listed([name(j) for j in columns])
-            gives = "give" if len(columns) > 1 else "gives"
-            found.append(
-                (
-                    "leak",
-                    f"{text[0].upper() + text[1:]} {gives} {what} away, exactly or to rounding: leave "
-                    f"{'them' if len(columns) > 1 else 'it'} out, unless new rows have "
-                    f"{'them' if len(columns) > 1 else 'it'} before {what} is known.",
-                )
-            )
-            break
-    codes = [(name(j), code, X[:, j]) for j, code in coded_gaps(X)]
-    codes += [(what, code, y[:, j]) for j, code in coded_gaps(y)]
-    for where, code, values in codes:
-        found.append(
-            (
-                "code",
-                f"The value {code:g} occurs {np.sum(values == code)} times in {where}, far from all "
-                f"others: if it means that nothing was measured, say so (NaN in an array, --missing in "
-                f"the command).",
-            )
-        )
-    groups = None if grouped else undeclared_groups(rows, X)
-    if groups is not None:
-        columns, alone, apart = groups
-        found.append(
-            (
-                "groups",
-                f"Rows with the same value of {listed([name(j) for j in columns])} stand together: near "
-                f"rows explain {percent(alone)} of the variation, and {percent(apart)} without those "
-                f"that share it. If new rows have new values there, give groups, or all numbers are "
-                f"too good.",
-            )
-        )
-    elif not grouped and look_grouped(rows.points):
-        found.append(
-            (
-                "copies",
-                "Most rows have a near copy: if rows belong together, such as several measurements of "
-                "one thing, give groups, or all these numbers are too good.",
-            )
-        )
-    equal = len(rows.inverse) - len(rows.X)
-    if equal and not grouped:
-        found.append(
-            ("equal", f"{equal} of {len(rows.inverse)} rows equal another row in all columns.")
-        )
-    if uneven := uneven_column(rows.X):
-        text = name(uneven[0]) if table is None else "a coordinate"
-        found.append(
-            (
-                "scale",
-                f"{text[0].upper() + text[1:]} varies {uneven[1]:.0e} times as much as most others, which "
-                f"therefore do not count in distances: bring the columns to one scale first, for "
-                f"example with sklearn.preprocessing.StandardScaler.",
-            )
-        )
-    return found
+    numbers = np.arange(len(X)) if numbers is None else numbers
+    return [
+        *on_far_rows(rows, numbers),
+        *on_columns(X[rows.asked], rows.given[rows.asked], name, what),
+        *([] if grouped else on_groups(rows, X, name)),
+        *on_scales(rows.X, name if table is None else lambda j: "a coordinate"),
+    ]

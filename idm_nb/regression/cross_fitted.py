@@ -154,7 +154,7 @@ class Trees(Storage):
     def _upgraded(cls, state):
         return state | dict(value=state["value"][:, None])
 
-
+# %% ../../nbs/07_regression/24_any_regressor.ipynb #1cdd3b00
 def for_file(make, model):
     "The `Trees` of a model, or the model itself where scikit-learn holds its trees in another way."
     try:
@@ -187,12 +187,15 @@ class Boosting(TreeRegressor):
         self.trees_ = [for_file(Trees.of_boosting, model) for model in self.models_]
         return self
 
-
+# %% ../../nbs/07_regression/24_any_regressor.ipynb #1cdd3b01
 class Forest(TreeRegressor):
     "Random forest (scikit-learn's) with values `out_of_bag_` `(N,)` or `(N, n)` at its training rows."
 
     _not_saved = ("models_", "out_of_bag_")
-    n_trees, most_columns = 100, 100  # columns that are compared for a split
+    most_columns = 100  # that are compared for a split
+
+    def __init__(self, random_state=None, n_trees=100):
+        self.random_state, self.n_trees = random_state, n_trees
 
     def fit(self, X, y, sample_weight=None):
         width = min(X.shape[1], self.most_columns)
@@ -216,6 +219,8 @@ class ForestEstimate(CrossFitted):
 
     def fit(self, X, y, *, sample_weight=None, groups=None):
         if groups is not None:
+            # as many trees as leave a row out of the bag
+            self.regressor = Forest(n_trees=37)
             return super().fit(X, y, sample_weight=sample_weight, groups=groups)
         start = time.thread_time()
         model = self._fitted(X, y, np.arange(len(X)), sample_weight)

@@ -59,7 +59,9 @@ def difference_of(near, y, asked):
     "`typical_difference` for listed rows `near` `(q, k)`, -1 for none."
     some = np.any(near >= 0, axis=1)
     near, squares = near[some], np.sum((y[near] - y[asked][:, None]) ** 2, axis=2)[some]
-    return float(np.median(np.sqrt(np.mean(squares, axis=1, where=near >= 0)))) if len(near) else 0.0
+    return (
+        float(np.median(np.sqrt(np.mean(squares, axis=1, where=near >= 0)))) if len(near) else 0.0
+    )
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #13915277
 SMALL = 0.05  # changes of the error that round to no tenth
@@ -102,20 +104,26 @@ def about_more_rows(verdict):
     ]
 
 
+def short(number):
+    "A `number` with three digits, without an exponent where it would be longer."
+    text = f"{number:.3g}"
+    return f"{float(text):.0f}" if 1000 <= abs(number) < 1e9 else text
+
+
 def about_near_rows(verdict):
     "Sentences of a `Verdict` about the nearest rows."
     near = verdict.nearest
     if near is None:
         return []
     found = (
-        f"The ten nearest rows in the map typically differ from a new row by {near.in_map:.3g} in "
-        f"{verdict.what}, the ten nearest in the data by {near.in_data:.3g}, any ten by "
-        f"{near.anywhere:.3g}."
+        f"The ten nearest rows in the map typically differ from a new row by {short(near.in_map)} in "
+        f"{verdict.what}, the ten nearest in the data by {short(near.in_data)}, any ten by "
+        f"{short(near.anywhere)}."
     )
     better = near.in_map < near.in_data * (1 - SMALL)
     return [found] if better else [found, "So the map is no better than the data here."]
 
-
+# %% ../../nbs/07_regression/28_verdict.ipynb #13915200
 def about_nothing(verdict):
     "Sentences of a `Verdict` where nothing is known for sure."
     what, share = verdict.units, percent(verdict.r2)
