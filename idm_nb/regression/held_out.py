@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 
 from ..core.files import Storage
-from ..core.work import labels_of, sums_by
+from ..core.work import chunks, labels_of, sums_by
 
 # %% ../../nbs/07_regression/25b_held_out.ipynb #a1c0de07
 CHANCE = 1 / 300  # share of features of pure noise that may be called known
@@ -114,7 +114,9 @@ class HeldOut(Storage):
         parts = np.hstack([w * missed, w, w * y, w * np.sum(y**2, axis=1, keepdims=True)])
         sums, n = sums_by(self.labels, parts), self.n_groups
         rng, size = np.random.default_rng(self.random_state), max(2, round(n / (1 + TEST_SHARE)))
-        drawn = np.stack([sums[rng.integers(0, n, size)].sum(axis=0) for _ in range(n_draws)])
+        drawn = np.empty((n_draws, sums.shape[1]))
+        for piece in chunks(n_draws, 16 * size * sums.shape[1]):
+            drawn[piece] = sums[rng.integers(0, n, (len(drawn[piece]), size))].sum(axis=1)
         spread = drawn[:, -1] - np.sum(drawn[:, 2:-1] ** 2, axis=1) / drawn[:, 1]
         shares = 1 - drawn[:, 0] / np.maximum(spread, 1e-12 * drawn[:, -1] + 1e-300)
         return tuple(np.quantile(shares, [0.05, 0.95]).tolist())
