@@ -109,14 +109,21 @@ def the_plan():
 
 
 def pytest_collection_modifyitems(config, items):
-    "Keep the tests of the plan, the nearest first; one that lasts four times as long counts as a step further."
+    """Keep the tests of the plan, the nearest first.
+
+    One that lasts four times as long counts as a step further, and so does one with the third of
+    its parameters beside that with the first: each test shall run once before others run again.
+    """
     distances, seconds = the_plan()["distances"], config.cache.get("idm_nb/seconds", {})
-    order = {}
+    order, met = {}, Counter()
     for item in items:
         names = item.nodeid, item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]
-        usual = 8 if "test_notebooks.py" in names[2] else 0
+        is_page = "test_notebooks.py" in names[2]
         if steps := [distances[name] for name in names if name in distances]:
-            order[item] = min(steps) + int(seconds.get(item.nodeid, usual)).bit_length() / 2
+            kind = names[0] if is_page else names[1]
+            costs = int(seconds.get(item.nodeid, 8 * is_page)), met[kind]
+            order[item] = min(steps) + sum(cost.bit_length() for cost in costs) / 2
+            met[kind] += 1
     config.hook.pytest_deselected(items=[item for item in items if item not in order])
     items[:] = sorted(order, key=order.get)
 
