@@ -503,6 +503,50 @@ def named_columns(frame, head, path):
         raise ValueError(f"{path}: {lost[0]} has no name; {then}")
     return frame.drop(columns=head.unnamed)
 
+# %% ../../nbs/12_application/47_tables.ipynb #833d15ce
+def too_wide(path, names, line, cells):
+    """The error for a line with more cells than there are names.
+
+    Parameters
+    ----------
+    path : of the file; names, cells : int, their numbers; line : int, or None for one of the first
+    """
+    then = "correct that line"
+    if names == 1 or cells > names + 1:
+        then = "type --skip and the number of lines above the names, if there are any"
+    elif cells > names:
+        then += ", or put a comma before the first name if the first column names the rows"
+    where = "the first lines" if line is None else f"line {line}"
+    return ValueError(f"{path} has {names} names but {cells} columns in {where}; {then}")
+
+
+def first_lines(file, path, style):
+    """What the first lines of a CSV file tell: `mark`, `head` and `above` of a `TextFile`.
+
+    Parameters
+    ----------
+    file : open file; path : for messages; style : Style
+    """
+    lines = list(islice(file, style.skip, style.skip + 200))
+    filled = [line for line in lines if line.strip()]
+    if not filled:
+        raise ValueError(f"{path} is empty")
+    mark = separator(filled)
+    if mark == " " and any("  " in line.strip() for line in filled):
+        raise ValueError(f"{path}: blanks align the cells; type tr -s ' ' ',' <{path} >new.csv")
+    reader = csv.reader(chain(lines, file), delimiter=mark, skipinitialspace=True)
+    rows = (row for row in reader if any(map(str.strip, row)))
+    head = heading([cell.strip() for cell in next(rows)], path, style)
+    if head.named and style.units:
+        next(rows, None)
+    above = style.skip + (reader.line_num if head.named else 0)
+    widest = max(map(len, islice(rows, 20)), default=0)
+    if head.named and not widest:
+        raise ValueError(f"{path} holds column names but no rows")
+    if widest > len(head.names):
+        raise too_wide(path, len(head.names), None, widest)
+    return mark, head, above
+
 # %% ../../nbs/12_application/47_tables.ipynb #b331e79a
 class TextFile:
     """A CSV file: its heading, and frames of its rows as pandas reads them.
@@ -521,7 +565,7 @@ class TextFile:
         self.path, self.style, self.encoding = path, style, encoding_of(path, style)
         try:
             with self.open() as file:
-                self.mark, self.head, self.above = self.first_lines(file)
+                self.mark, self.head, self.above = first_lines(file, path, style)
         except UnicodeError:
             raise not_text(path, self.encoding) from None
 
@@ -532,39 +576,6 @@ class TextFile:
             return unpacked(self.path, "rt", encoding=self.encoding, newline="")
         except LookupError:
             raise UsageError(f"--encoding {self.encoding} is not known") from None
-
-    def first_lines(self, file):
-        "What the first lines of the open file tell: `mark`, `head` and `above`."
-        path, style = self.path, self.style
-        lines = list(islice(file, style.skip, style.skip + 200))
-        filled = [line for line in lines if line.strip()]
-        if not filled:
-            raise ValueError(f"{path} is empty")
-        mark = separator(filled)
-        if mark == " " and any("  " in line.strip() for line in filled):
-            raise ValueError(f"{path}: blanks align the cells; type tr -s ' ' ',' <{path} >new.csv")
-        reader = csv.reader(chain(lines, file), delimiter=mark, skipinitialspace=True)
-        rows = (row for row in reader if any(map(str.strip, row)))
-        head = heading([cell.strip() for cell in next(rows)], path, style)
-        if head.named and style.units:
-            next(rows, None)
-        above = style.skip + (reader.line_num if head.named else 0)
-        widest = max(map(len, islice(rows, 20)), default=0)
-        if head.named and not widest:
-            raise ValueError(f"{path} holds column names but no rows")
-        if widest > len(head.names):
-            raise self.too_wide(len(head.names), None, widest)
-        return mark, head, above
-
-    def too_wide(self, names, line, cells):
-        "The error for a line, or one of the first lines, with more cells than there are names."
-        then = "correct that line"
-        if names == 1 or cells > names + 1:
-            then = "type --skip and the number of lines above the names, if there are any"
-        elif cells > names:
-            then += ", or put a comma before the first name if the first column names the rows"
-        where = "the first lines" if line is None else f"line {line}"
-        return ValueError(f"{self.path} has {names} names but {cells} columns in {where}; {then}")
 
     def read(self):
         "All rows of the file, as pandas reads them."
@@ -598,9 +609,9 @@ class TextFile:
             found = re.search(r"in line (\d+), saw (\d+)", str(error))
             names = len(self.head.names)
             if found and above is not None:
-                raise self.too_wide(names, above + int(found[1]), int(found[2])) from None
+                raise too_wide(self.path, names, above + int(found[1]), int(found[2])) from None
             if "names" in str(error) or found:
-                raise self.too_wide(names, None, names + 1) from None
+                raise too_wide(self.path, names, None, names + 1) from None
             raise ValueError(f"{self.path} cannot be read: {error}") from None
 
     def table(self, frame):

@@ -59,9 +59,7 @@ def distinct_rows(X):
     found = np.unique(X + 0.0, axis=0, return_index=True, return_inverse=True, return_counts=True)
     _, first, inverse, counts = found
     order = np.argsort(first)
-    place = np.empty(len(order), dtype=int)
-    place[order] = np.arange(len(order))
-    return first[order], place[inverse.ravel()], counts[order]
+    return first[order], np.argsort(order)[inverse.ravel()], counts[order]
 
 
 def canonical_rows(X):
@@ -80,9 +78,7 @@ def canonical_rows(X):
     distinct, first, inverse = found[0], found[1], found[2].ravel()
     length = np.linalg.norm(distinct - distinct.mean(axis=0), axis=1)
     order = np.argsort(np.rint(1e9 * length / max(length.max(), 1e-300)), kind="stable")
-    place = np.empty(len(order), dtype=int)
-    place[order] = np.arange(len(order))
-    return first[order], place[inverse]
+    return first[order], np.argsort(order)[inverse]
 
 
 def mean_of(label, values, weight):
@@ -179,7 +175,7 @@ def joined_groups(groups, inverse, n):
         )
     return found
 
-
+# %% ../../nbs/99_workshop/71_rows.ipynb #f7227af8
 @dataclass(frozen=True)
 class TrainingRows(Storage):
     """Training rows, prepared once; `TrainingRows.of` makes them.
