@@ -258,3 +258,25 @@ def test_spectra_share_one_unit_and_dates_have_cycles():
     assert part.cycles == ["day", "week"]  # 42 days have seen no year twice
     assert np.allclose(np.ptp(part.encode(hours + pd.Timedelta(days=7)) - part.encode(hours), 0), 0)
     assert np.abs(model.predict(table).predicted_rate - table.rate).max() < 0.1
+
+
+def test_the_estimator_of_numbers_names_the_door_and_a_pipeline():
+    pytest.importorskip("skrub")
+    import skrub
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    names = dict(make_pipeline=make_pipeline, SimpleImputer=SimpleImputer, skrub=skrub)
+    names |= dict(StandardScaler=StandardScaler, IteratedDiffusionMap=lambda: KERNEL)
+    data, rate = TABLE.drop(columns="rate"), TABLE.rate
+    with pytest.raises(
+        ValueError, match="numbers: 'ligand', 'base', 'day'. Use idm_nb.TableMap"
+    ) as said:
+        IteratedDiffusionMap().fit(data, rate)
+    lines = [line.strip() for line in str(said.value).splitlines()[1:]]
+    exec("\n".join(lines), names)  # what the message says works
+    model = names["model"].fit(data, rate)
+    assert model.score(data, rate) > 0.9 and model.get_feature_names_out()[0] == "rate"
+    with pytest.raises(ValueError, match="words that have an order as numbers"):
+        IteratedDiffusionMap().fit(data[["wet"]], TABLE.ligand)

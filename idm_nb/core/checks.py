@@ -28,7 +28,8 @@ def require_finite(array, name="X", columns=None):
     value, rows = array[row, column], int(bad.any(axis=1).sum())
     label = f" ({columns[column]!r})" if columns is not None else ""
     kind = "NaN" if np.isnan(value) else "inf" if np.isinf(value) else f"{value:.3g}"
-    remedy = "remove those rows, or fill the gaps (for example with sklearn.impute.SimpleImputer)"
+    remedy = "remove those rows, or fill the gaps (sklearn.impute.SimpleImputer; "
+    remedy += "idm_nb.TableMap fills and marks them)"
     if np.isfinite(value):
         remedy = (
             f"beyond {LARGEST:g} squares are no numbers; divide the column by a unit of its size"
@@ -39,7 +40,10 @@ def require_finite(array, name="X", columns=None):
     )
 
 # %% ../../nbs/99_workshop/68_input.ipynb #5fcbcf69
-ENCODE = "Leave them out, or encode categories as columns of 0 and 1 (sklearn.preprocessing.OneHotEncoder)"
+ENCODE = """Use idm_nb.TableMap, which takes words, dates and gaps, or encode them:
+    encode = make_pipeline(skrub.TableVectorizer(), SimpleImputer(), StandardScaler())
+    model = make_pipeline(encode, IteratedDiffusionMap())"""
+ORDER = "Give words that have an order as numbers; use a classifier for classes without an order"
 NO_NUMBERS = ("categor", "str", "object", "date", "duration", "time", "enum", "complex", "list")
 
 
@@ -51,7 +55,8 @@ def check_columns(frame, name):
     ]
     if bad:
         shown = ", ".join(map(repr, bad[:5])) + (", ..." if len(bad) > 5 else "")
-        raise ValueError(f"{name} has {len(bad)} column(s) that hold no numbers: {shown}. {ENCODE}")
+        remedy = ORDER if name == "y" else ENCODE
+        raise ValueError(f"{name} has columns that hold no numbers: {shown}. {remedy}")
 
 # %% ../../nbs/99_workshop/68_input.ipynb #6ffa8ba4
 def check_entries(X, name):
@@ -61,7 +66,8 @@ def check_entries(X, name):
         if kind not in "biufcmM":
             np.asarray(X, dtype=float)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{name} holds entries that are no numbers ({error}). {ENCODE}") from None
+        remedy = ORDER if name == "y" else ENCODE
+        raise type(error)(f"{name} holds entries that are no numbers ({error}). {remedy}") from None
     if kind == "c":
         raise ValueError(
             f"Complex data not supported: {name} holds complex numbers; pass real and imaginary "
@@ -70,7 +76,7 @@ def check_entries(X, name):
     if kind in "mM":
         raise ValueError(
             f"{name} holds dates or durations, which are no numbers: divide durations by a unit, as "
-            f"in (dates - dates[0]) / np.timedelta64(1, 'D')"
+            f"in (dates - dates[0]) / np.timedelta64(1, 'D'), or use idm_nb.TableMap"
         )
 
 

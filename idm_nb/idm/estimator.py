@@ -173,7 +173,7 @@ def prepare(model, options, X, y, sample_weight, groups):
     what = "the feature" if names is None else " and ".join(names)
     told = dict(grouped=groups is not None, names=of_columns, what=what)
     cautions = audit(rows, **told)
-    about = dict(columns=columns, one_feature=one_feature)
+    about = dict(columns=columns | dict(features=names), one_feature=one_feature)
     about |= dict(landmarks=kept if drawn is None else drawn[kept])
     about |= dict(whole=len(kept) == len(X) and drawn is None)
     return rows, fresh, about, names, cautions

@@ -41,7 +41,7 @@ class FittedMap(Storage):
     taus : list of float, share of the feature in each step; flow : Flow that was run
     n_components : int or None (all), columns of the output; seed : int
     landmarks : (N,) int array, numbers of the fitted rows in the table; whole : bool, were they all
-    columns : dict of `n_features_in_` and `feature_names_in_`; one_feature : bool, `y` was `(N,)`
+    columns : dict of `n_features_in_`, `feature_names_in_`, `features` (names in `y`); one_feature : bool, `y` was `(N,)`
     verdict : Verdict; errors : ErrorModel
     """
 
@@ -113,12 +113,13 @@ class FittedMap(Storage):
         )
 
     def column_names(self):
-        "Names of all columns of the output: `feature0, ..., branch0, ..., axis0, ...`."
-        counts = dict(feature=self.rows.y.shape[1], branch=self.code.corners.shape[1])
-        counts["axis"] = self.rows.points.shape[1]
+        "Names of all columns of the output: of the features, `branch0, ..., axis0, ...`."
+        number = lambda kind, count: [f"{kind}{k}" for k in range(count)]
         if not isinstance(self.flow, ClosedFlow):
-            counts = dict(map=self.embedding.shape[1])
-        return [f"{kind}{k}" for kind, count in counts.items() for k in range(count)]
+            return number("map", self.embedding.shape[1])
+        features = self.columns.get("features") or number("feature", self.rows.y.shape[1])
+        branches = number("branch", self.code.corners.shape[1])
+        return [*features, *branches, *number("axis", self.rows.points.shape[1])]
 
 # %% ../../nbs/09_estimator/35_fitted_map.ipynb #3c7ee23e
 class Placed:
@@ -244,7 +245,7 @@ class MapViews(MultiOutputMixin, RegressorMixin, TransformerMixin, Storage):
         return self.map_.columns["feature_names_in_"]
 
     def get_feature_names_out(self, input_features=None):
-        "Names of the columns of the output: `feature0, ..., branch0, ..., axis0, ...`."
+        "Names of the columns of the output: of the features, `branch0, ..., axis0, ...`."
         check_is_fitted(self)
         return np.array(self.map_.column_names()[: self.map_.width], dtype=object)
 
