@@ -13,6 +13,12 @@ from idm_nb import IteratedDiffusionMap
 from tools import site
 
 ADDRESSES = {re.sub(r"/\d+[a-z]?_", "/", name_of(path)) + ".html" for path in NOTEBOOKS}
+SIZES = {  # pages and words of each shelf today, and the goal: delete before you add
+    "guide": (14, 10500, (14, 13000)),
+    "method": (37, 66000, (30, 45000)),
+    "source": (27, 15000, (25, 12500)),
+    "evidence": (13, 22000, (10, 10000)),
+}
 LABEL = r"^#\|\s*label:\s*((?:fig|tbl)-[\w-]+)"
 
 
@@ -55,7 +61,7 @@ def test_references_lead_to_one_place():
 
 def test_links_lead_somewhere():
     pages = [(path, prose(path)) for path in NOTEBOOKS]
-    for page, text in [*pages, (NBS / "index.qmd", (NBS / "index.qmd").read_text())]:
+    for page, text in [*pages, *((path, path.read_text()) for path in NBS.glob("*.qmd"))]:
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
             if "//" not in target:
                 file, _, anchor = target.partition("#")
@@ -73,16 +79,41 @@ def test_links_of_the_readme_are_absolute_and_lead_somewhere():
         assert target.startswith("https://"), target
         if target.startswith(here):
             page = target.removeprefix(here).partition("#")[0]
-            assert page in ("", *ADDRESSES), target
+            assert page in ("", *ADDRESSES, *(f"{shelf}.html" for shelf in SIZES)), target
         assert not target.startswith(raw) or (ROOT / target.removeprefix(raw)).exists(), target
 
 
-def test_the_site_has_every_notebook_once():
+def shelf_of(path):
+    "Shelf of the book on which a notebook says that it stands."
+    found = re.search(r"^- shelf: (\w+)$", sources(path)[0], re.M)
+    assert found, f"{name_of(path)}: the first cell needs a line like '- shelf: guide'"
+    return found[1]
+
+
+def test_the_site_has_every_notebook_once_on_its_shelf():
     book = yaml.safe_load((ROOT / "_quarto.yml").read_text())["book"]
-    listed = sum((e["chapters"] if isinstance(e, dict) else [e] for e in book["chapters"]), [])
-    assert all((NBS / name).exists() for name in listed)
-    chapters = [name for name in listed if name.endswith(".ipynb")]
-    assert chapters == [f"{name_of(path)}.ipynb" for path in NOTEBOOKS]
+    assert {entry["href"] for entry in book["navbar"]["left"]} >= {f"{s}.qmd" for s in SIZES}
+    shelves = {part["part"]: part["chapters"] for part in book["chapters"] if "part" in part}
+    assert list(shelves) == [f"{shelf}.qmd" for shelf in SIZES]
+    for shelf in SIZES:
+        of_shelf = [f"{name_of(path)}.ipynb" for path in NOTEBOOKS if shelf_of(path) == shelf]
+        assert shelves[f"{shelf}.qmd"] == of_shelf
+        linked = re.findall(r"\]\((\S+\.ipynb)\)", (NBS / f"{shelf}.qmd").read_text())
+        assert set(of_shelf) <= set(linked), f"{shelf}.qmd: {set(of_shelf) - set(linked)}"
+
+
+def words(path):
+    "Number of words of the text of a notebook, without code."
+    text = re.sub(r"```.*?```", "", "\n".join(sources(path, "markdown")), flags=re.S)
+    return len(text.split())
+
+
+@pytest.mark.parametrize("shelf", SIZES)
+def test_shelves_do_not_grow(shelf):
+    pages, most, (goal_pages, goal) = SIZES[shelf]
+    found = [words(path) for path in NOTEBOOKS if shelf_of(path) == shelf]
+    told = f"{shelf}: {len(found)} pages (goal {goal_pages}), {sum(found)} words (goal {goal})"
+    assert len(found) <= pages and sum(found) <= most, told
 
 
 def test_figures_have_captions_and_alternative_texts():
