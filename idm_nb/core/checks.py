@@ -192,14 +192,6 @@ def check_table(estimator, X, *, min_points=2):
         )
     return X, vars(record)
 
-
-def check_fit(estimator, X, *, min_points=2):
-    "`check_table` for estimators that record the columns at once; returns `X`."
-    X, seen = check_table(estimator, X, min_points=min_points)
-    vars(estimator).pop("feature_names_in_", None)
-    vars(estimator).update(seen)
-    return X
-
 # %% ../../nbs/99_workshop/68_input.ipynb #ea34c680
 def check_new(estimator, X):
     "Points `(n, m)` for `transform` or `predict`: finite and with the columns seen by `fit`."

@@ -41,6 +41,12 @@ class Storage:
         names = (name for name in vars(self) if name not in self._not_saved and not cached(name))
         return {name: vars(self)[name] for name in names}
 
+    def _record(self, columns, **found):
+        "Set at once all that a fit has found, with the `columns` of its table; returns self."
+        before = {k: v for k, v in self.__getstate__().items() if k != "feature_names_in_"}
+        self.__dict__ = {**before, **columns, **found}
+        return self
+
     @classmethod
     def _upgraded(cls, state):
         "The attributes of an object of this version, from those in a file of version 2."

@@ -3,7 +3,7 @@
 A front without code of its own: the functions are written where the book needs them first.
 """
 
-from ..diffusion.examples import Annulus, Product, SwissRoll, angle_feature, feature_example
+from ..diffusion.examples import Annulus, SwissRoll, angle_feature, feature_example
 from ..diffusion.manifolds import Circle, Ellipse, FlatTorus, Sphere, Torus
 from ..study.images import rotated_digits, turned_objects, wave_images
 
@@ -12,7 +12,6 @@ __all__ = [
     "Circle",
     "Ellipse",
     "FlatTorus",
-    "Product",
     "Sphere",
     "SwissRoll",
     "Torus",

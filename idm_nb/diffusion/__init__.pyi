@@ -1,7 +1,6 @@
 from .diffusion_map import DiffusionMap as DiffusionMap
 from .examples import FEATURE_EXAMPLES as FEATURE_EXAMPLES
 from .examples import Annulus as Annulus
-from .examples import Product as Product
 from .examples import SwissRoll as SwissRoll
 from .examples import angle_feature as angle_feature
 from .examples import feature_example as feature_example

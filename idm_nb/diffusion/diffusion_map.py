@@ -303,12 +303,10 @@ class DiffusionMap(SpectralMap):
         options = dict(dimension=used, alpha=self.alpha, random_state=self.random_state)
         options.update(kernel=kernel, keep_self=keep_self)
         diffusion = Diffusion(metric, graph, epsilon, n + 1, **options)
-        vars(self).pop("feature_names_in_", None)
-        vars(self).update(columns, _n_features_out=n, n_connected_components_=count)
-        self.kernel_sum_, self.epsilon_, self.keep_self_ = test, epsilon, keep_self
-        self.dimension_, self.dimension_used_ = dimension, used
-        self.graph_, self.rows_, self.diffusion_ = graph, rows, diffusion
-        return self
+        found = dict(kernel_sum_=test, epsilon_=epsilon, keep_self_=keep_self, graph_=graph)
+        found |= dict(dimension_=dimension, dimension_used_=used, rows_=rows, diffusion_=diffusion)
+        found |= dict(n_connected_components_=count, _n_features_out=n)
+        return self._record(columns, **found)
 
     def extend(self, X):
         "Eigenfunctions `(n, n_components + 1)` at new points (rows as in `fit`), constant first."

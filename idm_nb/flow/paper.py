@@ -325,12 +325,10 @@ class PaperIteratedDiffusionMap(
         shown, same, _ = distinct_rows(y)
         image = PaperStep(y[shown], y[shown], 0.0, self).functions[same]  # of the feature
         steps, residuals = iterated(self, x, y, image)
-        maps = linear_map(steps[-1].functions, image)[0], linear_map(image, y)[0]
-        vars(self).pop("feature_names_in_", None)
-        vars(self).update(columns, _one_feature=one_feature, _n_features_out=len(steps[-1].xi) - 1)
-        self.steps_, self.residuals_, self.n_iterations_ = steps, residuals, len(steps)
-        self.copies_, (self.to_image_, self.to_feature_) = copies, maps
-        return self
+        found = dict(steps_=steps, residuals_=residuals, n_iterations_=len(steps), copies_=copies)
+        found |= dict(to_image_=linear_map(steps[-1].functions, image)[0])
+        found |= dict(to_feature_=linear_map(image, y)[0], _one_feature=one_feature)
+        return self._record(columns, **found, _n_features_out=len(steps[-1].xi) - 1)
 
     @property
     def embeddings_(self):

@@ -183,12 +183,10 @@ class ConformalMap(MetricMap):
         local = LocalScales(graph, d, nearest, epsilon, keep_self)
         options = dict(dimension=d, keep_self=keep_self, random_state=self.random_state)
         diffusion = Diffusion(local.metric(X, graph), graph, epsilon, n + 1, **options)
-        self._record(columns)
-        self.graph_, self.rows_, self.local_scales_ = graph, RowLookup(X), local
-        self.diffusion_, self.epsilon_, self.keep_self_ = diffusion, epsilon, keep_self
-        self.dimension_, self.dimension_used_ = dimension, d
-        self.n_connected_components_, self._n_features_out = count, n
-        return self
+        found = dict(graph_=graph, rows_=RowLookup(X), local_scales_=local, diffusion_=diffusion)
+        found |= dict(epsilon_=epsilon, keep_self_=keep_self, dimension_=dimension)
+        found |= dict(dimension_used_=d, n_connected_components_=count, _n_features_out=n)
+        return self._record(columns, **found)
 
     def _metric_at(self, X):
         near = self.graph_.query(X)

@@ -326,12 +326,6 @@ class MetricMap(SpectralMap):
     edges at new rows.
     """
 
-    def _record(self, columns, **found):
-        "Set all that a fit has found, and what is known of the `columns` of the table."
-        vars(self).pop("feature_names_in_", None)
-        vars(self).update(columns, **found)
-        return self
-
     def extend(self, X, *given):
         "Eigenfunctions `(q, n + 1)` at rows `X` `(q, m)`, constant first; `given` to `_metric_at`."
         check_is_fitted(self)

@@ -283,15 +283,13 @@ class NonlinearICA(MetricMap):
         options = dict(dimension=float(rank), alpha=self.alpha, keep_self=keep_self)
         options.update(random_state=self.random_state)
         diffusion = Diffusion(metric, edges, epsilon, min(wanted, N - 1) + 1, **options)
-        found = choose_components(diffusion.spectrum, n, self.alpha)
-        self._record(columns)
-        self.rows_, self.diffusion_, self.kernel_sum_ = RowLookup(X), diffusion, test
-        self.rank_, self.epsilon_, self.keep_self_ = rank, epsilon, keep_self
-        self.dimension_, self.dimension_used_ = test.slope_at(epsilon, keep_self), float(rank)
-        self.selected_, self.rotation_, self.undetermined_shares_ = found
-        self.embedding_ = self.eigenfunctions_[:, self.selected_] @ self.rotation_
-        self.n_connected_components_, self._n_features_out = count, n
-        return self
+        selected, rotation, shares = choose_components(diffusion.spectrum, n, self.alpha)
+        found = dict(rows_=RowLookup(X), diffusion_=diffusion, kernel_sum_=test, rank_=rank)
+        found |= dict(epsilon_=epsilon, keep_self_=keep_self, dimension_used_=float(rank))
+        found |= dict(dimension_=test.slope_at(epsilon, keep_self), n_connected_components_=count)
+        found |= dict(selected_=selected, rotation_=rotation, undetermined_shares_=shares)
+        found |= dict(embedding_=diffusion.spectrum.functions[:, selected] @ rotation)
+        return self._record(columns, **found, _n_features_out=n)
 
     def transform(self, X, covariances=None):
         """Independent components at the points `X`, one per column, `(q, n_components)`.
