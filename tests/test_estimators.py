@@ -1,6 +1,7 @@
 """The estimators are scikit-learn estimators, and the map does what it promises."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.model_selection import GridSearchCV
@@ -15,6 +16,7 @@ from idm_nb import (
     DiffeomorphismMap,
     DiffusionFlow,
     DiffusionMap,
+    FeatureRegressor,
     IteratedDiffusionMap,
     NonlinearICA,
     PaperIteratedDiffusionMap,
@@ -376,3 +378,50 @@ def test_noisy_rows_are_placed_by_their_estimate_and_exact_ones_by_their_feature
         y = clean + noise * rng.normal(size=300)
         fitted = IteratedDiffusionMap(regressor="kernel", random_state=0).fit(X, y).map_
         assert low <= fitted.trust <= high
+
+
+def troubled(kind):
+    "A table with one problem, and its feature."
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.normal(size=(300, 4)), columns=list("abcd"))
+    y = pd.Series(np.sin(2 * X.a) + X.b + 0.1 * rng.normal(size=300), name="yield")
+    if kind == "far":
+        X.loc[17, "b"] = 39.0
+    if kind == "twice":
+        X, y = pd.concat([X, X]), pd.concat([y, y])
+    if kind == "persons":
+        person = np.arange(300) // 10
+        X += 10 * rng.normal(size=(30, 4))[person]
+        X["age"], y = 30.0 + person, pd.Series(rng.normal(size=30)[person], name="yield")
+    if kind == "rounded":
+        X["e"] = y.round(1)
+    if kind == "sum":
+        X["e"] = y - X.c
+    if kind == "code":
+        X.loc[::9, "c"] = -200.0
+    if kind == "spectra":
+        heights = np.exp(rng.normal(size=(300, 2)))
+        X = heights @ np.exp(-((np.arange(60) - np.array([[10], [45]])) ** 2) / 20)
+        y = pd.Series(heights[:, 1] + 0.01 * rng.normal(size=300), name="yield")
+    return X, y
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "kind, sentence",
+    [
+        ("none", "On rows not used for fitting, the map explains 9"),
+        ("far", "Row 17 is far from all other rows, in the data or in the feature"),
+        ("twice", "300 of 600 rows equal another row in all columns"),
+        ("persons", "'age': rows with the same value stand together"),
+        ("rounded", "'e' gives yield away, exactly or to rounding: leave it out"),
+        ("sum", "'e' and 'c' give yield away, exactly or to rounding: leave them out"),
+        ("code", "The value -200 occurs 34 times in 'c', far from all others"),
+        ("spectra", "On rows not used for fitting, the map explains "),  # and no other scale
+    ],
+)
+def test_the_verdict_begins_with_what_is_wrong_in_the_table(kind, sentence):
+    X, y = troubled(kind)
+    fast = FeatureRegressor(["ridge", "kernel"], random_state=0)
+    model = IteratedDiffusionMap(regressor=fast, random_state=0).fit(X, y)
+    assert str(model.verdict_).startswith(sentence)

@@ -25,6 +25,21 @@ from ..regression.errors import ErrorModel
 from ..regression.stacked import FeatureRegressor, interval
 from ..regression.verdict import Verdict
 
+# %% ../../nbs/09_estimator/35_fitted_map.ipynb #c8c35900
+def diagnostics_of(fitted):
+    "What each step of a FittedMap did, a dict of arrays."
+    left = np.array([remainder(fitted.taus, k) for k in range(len(fitted.taus) + 1)])
+    share, known = fitted.fibre_share, fitted.rows.known
+    steps = [fitted.rows.points, *fitted.flow.embeddings()]
+    return dict(
+        iteration=np.arange(len(left)),
+        tau=np.array(fitted.taus),
+        remainder=left,
+        fibre_share=left * share / (left * share + 1 - share + 1e-300),
+        **fitted.flow.diagnostics,
+        merged=np.array([fitted.branches.merged(at[known]) for at in steps]),
+    )
+
 # %% ../../nbs/09_estimator/35_fitted_map.ipynb #c8c3590e
 @dataclass(frozen=True)
 class FittedMap(Storage):
@@ -100,17 +115,7 @@ class FittedMap(Storage):
     @cached_property
     def diagnostics(self):
         "Dict of arrays, what each step did."
-        left = np.array([remainder(self.taus, k) for k in range(len(self.taus) + 1)])
-        share, known = self.fibre_share, self.rows.known
-        steps = [self.rows.points, *self.flow.embeddings()]
-        return dict(
-            iteration=np.arange(len(left)),
-            tau=np.array(self.taus),
-            remainder=left,
-            fibre_share=left * share / (left * share + 1 - share + 1e-300),
-            **self.flow.diagnostics,
-            merged=np.array([self.branches.merged(at[known]) for at in steps]),
-        )
+        return diagnostics_of(self)
 
     def column_names(self):
         "Names of all columns of the output: of the features, `branch0, ..., axis0, ...`."
@@ -211,9 +216,9 @@ class Placed:
 
     coordinates, clouds, foreign = renamed("embedding"), renamed("embeddings"), renamed("novel")
 
-# %% ../../nbs/09_estimator/35_fitted_map.ipynb #419d95e0
-class MapViews(MultiOutputMixin, RegressorMixin, TransformerMixin, Storage):
-    "Base of estimators whose `fit` stores a `FittedMap` as `map_`: its results, as scikit-learn names them."
+# %% ../../nbs/09_estimator/35_fitted_map.ipynb #419d95e1
+class MapAttributes(Storage):
+    "The parts of the `FittedMap` that `fit` stores as `map_`, as scikit-learn names them."
 
     landmarks_ = property(lambda self: self.map_.landmarks)
     estimate_ = property(lambda self: self.map_.estimate)
@@ -243,6 +248,10 @@ class MapViews(MultiOutputMixin, RegressorMixin, TransformerMixin, Storage):
         if "feature_names_in_" not in self.map_.columns:
             raise AttributeError("feature_names_in_")
         return self.map_.columns["feature_names_in_"]
+
+# %% ../../nbs/09_estimator/35_fitted_map.ipynb #419d95e0
+class MapViews(MapAttributes, MultiOutputMixin, RegressorMixin, TransformerMixin):
+    "Base of estimators whose `fit` stores a `FittedMap` as `map_`: its results, as scikit-learn names them."
 
     def get_feature_names_out(self, input_features=None):
         "Names of the columns of the output: of the features, `branch0, ..., axis0, ...`."

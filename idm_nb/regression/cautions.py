@@ -93,13 +93,25 @@ def undeclared_groups(rows, table):
     return found
 
 # %% ../../nbs/07_regression/26b_audit.ipynb #c26b000a
-MOST_LEAKING, DISTINCT = 3, 10  # columns that are added; fewer values are classes, not rounding
+PURSUED, MOST_LEAKING = 20, 3  # columns that are looked at, and that are added
+DISTINCT = 10  # fewer values are classes, not rounding
 
 
 def rounding(values):
     "Half of the smallest difference between values `(N,)`, zero for few values."
     known = np.unique(values)
     return 0.5 * np.diff(known).min() if len(known) > DISTINCT else 0.0
+
+
+def pursued(X, y, most):
+    "At most so many columns of centred `X` `(N, m)`, each the most correlated with what is left of `y`."
+    length, chosen, left = np.linalg.norm(X, axis=0), [], y
+    for _ in range(min(most, len(X) // 4, X.shape[1])):
+        score = np.abs(left @ X) / np.where(length > 0, length, np.inf)
+        score[chosen] = -1
+        chosen.append(int(score.argmax()))
+        left = y - X[:, chosen] @ np.linalg.lstsq(X[:, chosen], y, rcond=None)[0]
+    return chosen
 
 
 def leaking_columns(X, y):
@@ -109,19 +121,20 @@ def leaking_columns(X, y):
     -------
     list of int, empty if there are none
     """
-    centered, target, chosen = X - X.mean(axis=0), y - y.mean(), []
-    length, left = np.linalg.norm(centered, axis=0), target
-    for _ in range(min(MOST_LEAKING, X.shape[1] - 1)):
-        score = np.abs(left @ centered) / np.where(length > 0, length, np.inf)
-        score[chosen] = -1
-        chosen.append(int(score.argmax()))
-        slopes = np.linalg.lstsq(centered[:, chosen], target, rcond=None)[0]
-        left = target - centered[:, chosen] @ slopes
-        steps = [rounding(y), *(abs(s) * rounding(X[:, j]) for s, j in zip(slopes, chosen))]
+    centered, target = X - X.mean(axis=0), y - y.mean()
+    chosen = np.array(pursued(centered, target, PURSUED), dtype=int)
+    slopes = np.linalg.lstsq(centered[:, chosen], target, rcond=None)[0]
+    weight = np.abs(slopes) * centered[:, chosen].std(axis=0)
+    chosen = chosen[np.argsort(-weight, kind="stable")].tolist()
+    most = min(MOST_LEAKING, len(chosen), X.shape[1] - 1)
+    for some in (chosen[:n] for n in range(1, most + 1)):
+        slopes = np.linalg.lstsq(centered[:, some], target, rcond=None)[0]
+        left = target - centered[:, some] @ slopes
+        steps = [rounding(y), *(abs(s) * rounding(X[:, j]) for s, j in zip(slopes, some))]
         # the slope is fitted, and moves the ends a little
         limit = 1.2 * sum(steps) + 1e-9 * np.abs(target).max()
         if np.abs(left).max() <= limit and left.var() < 0.01 * target.var():
-            return [j for j, s in zip(chosen, slopes) if s]
+            return some
     return []
 
 
@@ -134,7 +147,8 @@ def coded_gaps(X):
         after = values[np.minimum(count, len(X) - 1), column]
         far = (count > 1) & (after - values[0] > values[-1] - after) & (values[-1] > after)
         for j in np.flatnonzero(far):
-            if len(np.unique(values[:, j])) > DISTINCT:
+            others = len(np.unique(values[:, j])) - 1
+            if others >= DISTINCT and count[j] > (len(X) - count[j]) / others:
                 found.append((int(j), float(sign * values[0, j])))
     return found
 

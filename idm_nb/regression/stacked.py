@@ -290,8 +290,46 @@ def fit_mixture(regressor, rows):
     parts = fit_candidates(kinds, X, y, verbose=regressor.verbose, **given)
     return mixture_of(parts, rows, seed, regressor.n_jobs)
 
+# %% ../../nbs/07_regression/27_stacked.ipynb #ef5d7cb0
+class MixtureViews(FeatureEstimate):
+    "Base of a regressor whose `fit` stores a `Mixture` as `mixture_`: its parts, as scikit-learn names them."
+
+    held_out_ = property(lambda self: self.mixture_.held_out)
+    residuals_ = property(lambda self: self.mixture_.given - self.held_out_)
+    candidates_ = property(lambda self: self.mixture_.candidates)
+    weights_ = property(lambda self: self.mixture_.weights)
+    r2_ = property(lambda self: self.mixture_.r2)
+    seconds_ = property(lambda self: self.mixture_.seconds)
+    learning_curve_ = property(lambda self: self.mixture_.learning_curve)
+    noise_share_ = property(lambda self: self.mixture_.noise_share)
+    errors_ = property(lambda self: self.mixture_.errors)
+    seen_ = property(lambda self: len(self.mixture_.values))
+    n_features_in_ = property(lambda self: self.mixture_.columns["n_features_in_"])
+
+    @property
+    def feature_names_in_(self):
+        if "feature_names_in_" not in self.mixture_.columns:
+            raise AttributeError("feature_names_in_")
+        return self.mixture_.columns["feature_names_in_"]
+
+# %% ../../nbs/07_regression/27_stacked.ipynb #ef5d7cb1
+def mixture_of_version_2(state):
+    "The `Mixture` of a FeatureRegressor in a file of version 2, from its attributes, which are taken out."
+    X, y, residuals = state.pop("_training")
+    rows = dict(X=X, y=y, given=y, known=np.ones(len(X), dtype=bool), axes=None, weights=None)
+    rows = TrainingRows(inverse=np.arange(len(X)), groups=np.arange(len(X)), **rows)
+    new = dict(rows=rows, values=y - residuals, line_values=None, seed=state.pop("_seed"))
+    new |= dict(held_out=state.pop("held_out_"), one_feature=state.pop("_one_feature", False))
+    new["given"] = new["held_out"] + state.pop("residuals_")
+    new["bounds"] = (np.full(y.shape[1], -np.inf), np.full(y.shape[1], np.inf))
+    for name in "candidates weights r2 seconds learning_curve noise_share".split():
+        new[name] = state.pop(f"{name}_")
+    names = [name for name in ("n_features_in_", "feature_names_in_") if name in state]
+    columns = {name: state.pop(name) for name in names}
+    return Mixture(columns=columns, **new)
+
 # %% ../../nbs/07_regression/27_stacked.ipynb #ef5d7cbe
-class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEstimator):
+class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstimator):
     """Stacked regression with honest held-out values and standard errors.
 
     Parameters
@@ -330,24 +368,6 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
     def __init__(self, candidates="auto", *, n_jobs=None, random_state=None, verbose=False):
         self.candidates, self.n_jobs = candidates, n_jobs
         self.random_state, self.verbose = random_state, verbose
-
-    held_out_ = property(lambda self: self.mixture_.held_out)
-    residuals_ = property(lambda self: self.mixture_.given - self.held_out_)
-    candidates_ = property(lambda self: self.mixture_.candidates)
-    weights_ = property(lambda self: self.mixture_.weights)
-    r2_ = property(lambda self: self.mixture_.r2)
-    seconds_ = property(lambda self: self.mixture_.seconds)
-    learning_curve_ = property(lambda self: self.mixture_.learning_curve)
-    noise_share_ = property(lambda self: self.mixture_.noise_share)
-    errors_ = property(lambda self: self.mixture_.errors)
-    seen_ = property(lambda self: len(self.mixture_.values))
-    n_features_in_ = property(lambda self: self.mixture_.columns["n_features_in_"])
-
-    @property
-    def feature_names_in_(self):
-        if "feature_names_in_" not in self.mixture_.columns:
-            raise AttributeError("feature_names_in_")
-        return self.mixture_.columns["feature_names_in_"]
 
     @one_thread()
     def fit(self, X, y, *, sample_weight=None, groups=None):
@@ -428,19 +448,9 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, FeatureEstimate, BaseEs
 
     @classmethod
     def _upgraded(cls, state):
-        X, y, residuals = state.pop("_training")
-        rows = dict(X=X, y=y, given=y, known=np.ones(len(X), dtype=bool), axes=None, weights=None)
-        rows = TrainingRows(inverse=np.arange(len(X)), groups=np.arange(len(X)), **rows)
-        new = dict(rows=rows, values=y - residuals, line_values=None, seed=state.pop("_seed"))
-        new |= dict(held_out=state.pop("held_out_"), one_feature=state.pop("_one_feature", False))
-        new["given"] = new["held_out"] + state.pop("residuals_")
-        new["bounds"] = (np.full(y.shape[1], -np.inf), np.full(y.shape[1], np.inf))
-        for name in "candidates weights r2 seconds learning_curve noise_share".split():
-            new[name] = state.pop(f"{name}_")
-        names = [name for name in ("n_features_in_", "feature_names_in_") if name in state]
-        columns = {name: state.pop(name) for name in names}
+        mixture = mixture_of_version_2(state)
         parameters = {name: state[name] for name in cls().get_params()}
-        return parameters | dict(mixture_=Mixture(columns=columns, **new))
+        return parameters | dict(mixture_=mixture)
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #c517dfc6
 def interval(values, errors, model, coverage):

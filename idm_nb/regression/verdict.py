@@ -149,7 +149,22 @@ def about_nothing(verdict):
         f"map may look orderly, but it says nothing about new rows.",
         f"With {verdict.groups} {what}, a relation that explains more than "
         f"{percent(verdict.visible)} of the variation would have been seen.",
+        "Check that rows and feature belong together, or give columns that have to do with it, or "
+        "more rows.",
     ]
+
+# %% ../../nbs/07_regression/28_verdict.ipynb #13915201
+def about_share(verdict):
+    "Sentence of a `Verdict` about the share of the variation that is explained."
+    first = (
+        f"On {verdict.units} not used for fitting, the map explains {percent(verdict.r2)} of the "
+        f"variation in {verdict.what}"
+    )
+    if percent(verdict.low) != percent(verdict.high):
+        first += f" (on other {verdict.units} like these {percent(verdict.low)} to {percent(verdict.high)})"
+    if np.isfinite(verdict.line):
+        first += f"; a straight line explains {percent(verdict.line)}"
+    return [first + "."]
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #a28c4d48
 @dataclass(frozen=True)
@@ -211,17 +226,7 @@ class Verdict(Storage):
         found = [sentence for _, sentence in self.cautions]
         if not self.beats_chance:
             return found + about_nothing(self) + about_near_rows(self) * (self.kind == "perhaps")
-        first = (
-            f"On {self.units} not used for fitting, the map explains {percent(self.r2)} of the "
-            f"variation in {self.what}"
-        )
-        if percent(self.low) != percent(self.high):
-            first += (
-                f" (on other {self.units} like these {percent(self.low)} to {percent(self.high)})"
-            )
-        if np.isfinite(self.line):
-            first += f"; a straight line explains {percent(self.line)}"
-        return found + [first + "."] + about_near_rows(self) + about_more_rows(self)
+        return found + about_share(self) + about_near_rows(self) + about_more_rows(self)
 
     def __str__(self):
         return " ".join(self.sentences())
@@ -229,14 +234,8 @@ class Verdict(Storage):
     def warnings(self):
         "Where the map should not be trusted, a list of sentences without their full stop."
         found, near = [], self.nearest
-        if self.kind in ("few", "perhaps"):
+        if not self.beats_chance:
             found.append(" ".join(about_nothing(self)).rstrip("."))
-        elif self.kind == "chance":
-            found.append(
-                f"{self.what} cannot be predicted from X better than by chance (held-out R2 {self.r2:.3f}): "
-                f"the map says nothing about new rows. Check that rows and feature belong together, or give "
-                f"columns that have to do with it, or more rows"
-            )
         elif near is not None and near.failed:
             found.append(
                 f"the map does not bring rows together that are alike in {self.what}: its ten nearest "
