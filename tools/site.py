@@ -13,7 +13,6 @@ from base64 import b64decode
 from copy import deepcopy
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 
 import idm_nb
 
@@ -26,16 +25,22 @@ def sections_of(doc):
     }
 
 
+ENTRY = re.compile(r"[\w*]+(?:, [\w*.]+)*(?: : |, \.\.\.$)|[\w*]+(?: \w+)* : ")  # begins an entry
+
+
 def entries_of(lines):
     "Pairs `(names, meaning)` of the lines of a section; names are empty where none is given."
     whole, first = [], False
     for line in filter(str.strip, lines):
-        if whole and (line.startswith(" ") or " : " in whole[-1] and " : " not in line):
+        if whole and (line.startswith(" ") or " : " in whole[-1] and not ENTRY.match(line)):
             sentence = first and line.strip()[0].isupper() and whole[-1][-1] not in ".:;,"
-            whole[-1] += (". " if sentence else " ") + line.strip()
+            joint = " : " if whole[-1].endswith(", ...") else ". " if sentence else " "
+            whole[-1] += joint + line.strip()
             first = False
         else:
-            whole += re.split(r"; (?=\w[\w, ]* : )", line.strip())
+            names, colon, rest = line.strip().partition(" : ")
+            one, *others = re.split(r"[;,] (?=\w[\w ]* : )", rest)
+            whole += [names + colon + one, *others]
             first = True
     return [tuple(entry.split(" : ", 1)) if " : " in entry else ("", entry) for entry in whole]
 
@@ -61,7 +66,22 @@ def doc_markdown(found):
 
 
 CODE = "https://github.com/idm-nb/idm_nb/blob/main/"
-REFERENCE = "../14_reference/61_reference.ipynb"
+PAGES = {  # page of the reference: names of the package at the top, or a part with all its other names
+    "61b_iterated_diffusion_map": ("IteratedDiffusionMap",),
+    "61c_table_map": ("TableMap",),
+    "61d_app": "app",
+    "61e_idm": "idm",
+    "61f_branches": "branches",
+    "61g_regression": "regression",
+    "61h_flow": "flow",
+    "61i_datasets": "datasets",
+    "61j_study": "study",
+    "61k_diffusion": "diffusion",
+    "61l_kernels": "kernels",
+    "61m_derivatives": "derivatives",
+    "61n_relatives": "relatives",
+    "61o_core": "core",
+}
 NAME = re.compile(r"(?<!\[)`(\w+)`(?!\])")  # between backticks, and not a link yet
 FROM_SKLEARN = ("fit_transform", "score")
 
@@ -148,27 +168,56 @@ def reference(found, name=None):
     return "\n\n".join(parts)
 
 
-def cleaned_entry(text):
-    "An entry of nbdev for a function: no guessed types, no comments, an anchor, not in the contents."
-    head, fence, rest = text.partition("```python\n")
-    call, end, rest = rest.partition("```")
-    call = re.sub(r"(\w):[\w.\[\], ]+?(?==)", r"\1", call)
-    title = lambda match: f"### `{match[1]}` {{#{match[1].lower()} .unnumbered .unlisted}}"
-    head = re.sub(r"^### (\S+)$", title, head, flags=re.M)
-    return head + fence + call + end + rest
+@cache
+def names_of_pages():
+    "From each page of the reference to its part and the names that it explains; each name is on one page."
+    found, told = {}, set()
+    for page, of in PAGES.items():
+        part = idm_nb if isinstance(of, tuple) else import_module(f"idm_nb.{of}")
+        is_entry = lambda name, part=part: callable(getattr(part, name)) and name not in told
+        names = [name for name in (of if isinstance(of, tuple) else part.__all__) if is_entry(name)]
+        told |= set(names)
+        found[page] = part, names
+    return found
 
 
 @cache
 def entries_of_reference():
-    "From each public name, and each method of a public class, to its place on the page of the reference."
-    found = {}
-    parts = [f"idm_nb.{module.name}" for module in iter_modules(idm_nb.__path__) if module.ispkg]
-    for part in ["idm_nb", *parts]:
-        for name in import_module(part).__all__:
-            kind = getattr(import_module(part), name)
-            if inspect.isclass(kind) or inspect.isfunction(kind):
-                found[name] = f"{REFERENCE}#{name}"
-    return found
+    "From each public name to its place in the reference."
+    return {
+        name: f"../14_reference/{page}.ipynb#{name}"
+        for page, (_, names) in names_of_pages().items()
+        for name in names
+    }
+
+
+@cache
+def reference_page(page):
+    "Markdown of all entries of a page of the reference."
+    part, names = names_of_pages()[page]
+    entries = [reference(getattr(part, name), name) for name in names]
+    return "\n\n".join([f"`from {part.__name__} import {', '.join(names)}`", *entries])
+
+
+@cache
+def reference_index():
+    "Markdown of the list of all public names: what most users need first, then each page."
+    sentence = lambda part, name: doc_markdown(getattr(part, name)).split("\n")[0].strip()
+    places, parts = entries_of_reference(), names_of_pages().values()
+    groups = [(idm_nb, idm_nb.__all__), *(group for group in parts if group[0] is not idm_nb)]
+    lines = []
+    for part, names in groups:
+        rows = [f"| [`{name}`]({places[name]}) | {sentence(part, name)} |" for name in names]
+        lines += [f"## {part.__name__}", "\n".join(["| name | what |", "|:---|:-------|", *rows])]
+    return "\n\n".join(lines)
+
+
+def generated(source):
+    "Markdown of a cell of the reference, which is written when the site is built; None for other cells."
+    page = re.search(r'^Markdown\(reference_page\("(\w+)"\)\)$', source, re.M)
+    if page:
+        return reference_page(page[1])
+    return reference_index() if "Markdown(reference_index())" in source else None
 
 
 def linked(text):
@@ -298,13 +347,15 @@ class SitePage:
             name = folded_as(cell)
             if name:
                 cell.source = f'#| code-fold: true\n#| code-summary: "{name}"\n' + cell.source
+            if made := generated(cell.source):
+                cell.outputs = [{"output_type": "display_data", "metadata": {}, "data": {}}]
+                cell.outputs[0]["data"]["text/markdown"] = made
         for output in cell.get("outputs", []):
             if "text" in output:
                 output["text"] = broken_lines("".join(output["text"])).splitlines(True)
             text = "".join(output.get("data", {}).get("text/markdown", ""))
             if text:
-                clean = cleaned_entry(text) if "show_doc(" in cell.source else text
-                output["data"]["text/markdown"] = linked(clean).splitlines(True)
+                output["data"]["text/markdown"] = linked(text).splitlines(True)
 
     def end(self):
         "Put the picture of the chapter under its opening, the first text after the summary."
