@@ -33,7 +33,8 @@ def entries_of(lines):
     whole, first = [], False
     for line in filter(str.strip, lines):
         if whole and (line.startswith(" ") or " : " in whole[-1] and not ENTRY.match(line)):
-            sentence = first and line.strip()[0].isupper() and whole[-1][-1] not in ".:;,"
+            begins = line.strip()[0].isupper() or line.strip()[0] == whole[-1][-1] == '"'
+            sentence = first and begins and whole[-1][-1] not in ".:;,"
             joint = " : " if whole[-1].endswith(", ...") else ". " if sentence else " "
             whole[-1] += joint + line.strip()
             first = False
@@ -81,7 +82,7 @@ PAGES = {  # page of the reference: names of the package at the top, or a part w
     "61m_derivatives": "derivatives",
     "61n_relatives": "relatives",
     "61o_core": "core",
-}
+}FIRST = ("IteratedDiffusionMap", "TableMap")  # what most users need
 NAME = re.compile(r"(?<!\[)`(\w+)`(?!\])")  # between backticks, and not a link yet
 FROM_SKLEARN = ("fit_transform", "score")
 
@@ -204,11 +205,12 @@ def reference_index():
     "Markdown of the list of all public names: what most users need first, then each page."
     sentence = lambda part, name: doc_markdown(getattr(part, name)).split("\n")[0].strip()
     places, parts = entries_of_reference(), names_of_pages().values()
-    groups = [(idm_nb, idm_nb.__all__), *(group for group in parts if group[0] is not idm_nb)]
+    front = sorted(idm_nb.__all__, key=lambda name: (name not in FIRST, name))
+    groups = [(idm_nb, front), *(group for group in parts if group[0] is not idm_nb)]
     lines = []
     for part, names in groups:
         rows = [f"| [`{name}`]({places[name]}) | {sentence(part, name)} |" for name in names]
-        lines += [f"## {part.__name__}", "\n".join(["| name | what |", "|:---|:-------|", *rows])]
+        lines += [f"## {part.__name__}", "\n".join(["| name | what |", "|:-----|:---------|", *rows])]
     return "\n\n".join(lines)
 
 
