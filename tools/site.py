@@ -82,7 +82,8 @@ PAGES = {  # page of the reference: names of the package at the top, or a part w
     "61m_derivatives": "derivatives",
     "61n_relatives": "relatives",
     "61o_core": "core",
-}FIRST = ("IteratedDiffusionMap", "TableMap")  # what most users need
+}
+FIRST = ("IteratedDiffusionMap", "TableMap")  # what most users need
 NAME = re.compile(r"(?<!\[)`(\w+)`(?!\])")  # between backticks, and not a link yet
 FROM_SKLEARN = ("fit_transform", "score")
 
@@ -210,7 +211,10 @@ def reference_index():
     lines = []
     for part, names in groups:
         rows = [f"| [`{name}`]({places[name]}) | {sentence(part, name)} |" for name in names]
-        lines += [f"## {part.__name__}", "\n".join(["| name | what |", "|:-----|:---------|", *rows])]
+        lines += [
+            f"## {part.__name__}",
+            "\n".join(["| name | what |", "|:-----|:---------|", *rows]),
+        ]
     return "\n\n".join(lines)
 
 
