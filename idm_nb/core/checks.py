@@ -20,7 +20,10 @@ LARGEST = 1e100  # sums of squares of such numbers, and their squares, are still
 
 
 def require_finite(array, name="X", columns=None):
-    "Raise a `ValueError` that names the first entry that is NaN, infinite or above `LARGEST`."
+    """Raise a `ValueError` that names the first entry of `array` that is NaN or above `LARGEST`.
+
+    `name`, and `columns`, a list of names or None, are for the message.
+    """
     if max(array.max(initial=0), -array.min(initial=0)) <= LARGEST:  # false for NaN
         return
     bad = ~(np.abs(array) <= LARGEST)
@@ -92,7 +95,7 @@ def plain_table(X, name="X"):
 
 # %% ../../nbs/99_workshop/68_input.ipynb #d83db9c5
 def check_points(X, name="X", *, min_points=1):
-    "A copy of `X` as a finite float64 array `(N, m)` with at least `min_points` rows."
+    "A copy of `X` as a finite float64 array with at least `min_points` rows; `name` is for errors."
     X = check_array(
         plain_table(X, name),
         copy=True,
@@ -106,11 +109,11 @@ def check_points(X, name="X", *, min_points=1):
 
 # %% ../../nbs/99_workshop/68_input.ipynb #ffbdd964
 def check_features(y, n_points, name="y", *, gaps=False):
-    """Feature values as a float64 array `(N, n)`, checked against the number of points.
+    """Feature values `y` as a float64 array `(N, n)`, checked against the number of points.
 
-    Raises a `ValueError` for non-finite values, a length other than `n_points` and a constant
-    column: a feature that does not change has no derivative to follow. With `gaps` a row may have
-    NaN, which means that its feature is not known.
+    Raises a `ValueError`, with `name`, for non-finite values, a length other than `n_points` and
+    a constant column: a feature that does not change has no derivative to follow. With `gaps` a row
+    may have NaN, which means that its feature is not known.
     """
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
@@ -133,7 +136,7 @@ def check_features(y, n_points, name="y", *, gaps=False):
 
 # %% ../../nbs/99_workshop/68_input.ipynb #bfcbb532
 def check_groups(groups, n_rows, least=2):
-    "Group labels as an int array `(N,)` with at least `least` different values, or None."
+    "`groups` of `n_rows` rows as an int array with at least `least` different values, or None."
     if groups is None:
         return None
     labels = np.asarray(groups)
@@ -202,7 +205,7 @@ def check_new(estimator, X):
 
 # %% ../../nbs/99_workshop/68_input.ipynb #4210d1db
 def check_choice(name, value, choices):
-    "Return `value`; raise a `ValueError` unless it is one of `choices` (words, True or False)."
+    "The `value` of `name`; raises a `ValueError` unless it is one of `choices` (words or bools)."
     if not isinstance(value, (str, bool, np.bool_)) or value not in choices:
         raise ValueError(
             f"{name}={value!r} is not known; choose one of {', '.join(map(repr, choices))}"
@@ -211,9 +214,9 @@ def check_choice(name, value, choices):
 
 # %% ../../nbs/99_workshop/68_input.ipynb #ab498d2b
 def check_number(name, value, low, high=np.inf, *, integer=False, open_low=False, endless=False):
-    """Return `value`; raise unless it is a number in `[low, high]`, or `(low, high]` if `open_low`.
+    """The `value` of `name`; raises unless it is in `[low, high]`, or `(low, high]` if `open_low`.
 
-    Infinity is allowed if `endless`.
+    It must be an `integer`, if so; infinity is allowed if `endless`.
     """
     kind = (int, np.integer) if integer else (int, float, np.integer, np.floating)
     what = "an integer" if integer else "a number"

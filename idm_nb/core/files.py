@@ -93,7 +93,7 @@ def known_class(name):
 
 # %% ../../nbs/99_workshop/70_files.ipynb #f4252bc4
 def _pack(value, arrays, place):
-    "JSON form of `value`; its arrays are added to the dict `arrays`, each once, by identity."
+    "JSON form of `value` at a `place` in a model; each array is added once to the dict `arrays`."
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -121,7 +121,7 @@ def _pack(value, arrays, place):
 
 # %% ../../nbs/99_workshop/70_files.ipynb #f34b8fac
 def _unpack(node, arrays, version):
-    "Inverse of `_pack`, for a file of this `version`."
+    "The value that `_pack` has made a `node` and `arrays`, in a file of a `version`."
     if not isinstance(node, dict):
         return node
     if "array" in node:

@@ -12,7 +12,7 @@ from .checks import check_choice
 
 # %% ../../nbs/99_workshop/72_pictures.ipynb #582bcab8
 def one_scale(ax, points, least=0.4):
-    "Draw `points` `(N, 2 or 3)` with one scale for all axes, no side below `least` of the longest."
+    "One scale for all axes of `ax` with `points`; no side below `least` times the longest."
     low, high = points.min(axis=0), points.max(axis=0)
     room = np.maximum(high - low, least * (high - low).max()) / 2
     corners = (low + high) / 2 + np.outer([-1, 1], room)
@@ -253,7 +253,7 @@ def branch_legend(ax, shown):
 
 
 def colour_bar(ax, shown, label):
-    "A bar with the values of a `Colouring`; angles in degrees."
+    "A bar at `ax` with the values of a `Colouring`, `shown`, and a `label`; angles in degrees."
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
 

@@ -40,7 +40,7 @@ class RowLookup(Storage):
         return np.fromiter(found, int, len(queries))
 
     def recall(self, queries, found, stored):
-        "`found` `(q, ...)`; at training rows, the rows of `stored` `(N, ...)` replace its rows."
+        "`found` `(q, ...)` of `queries`, or where they are training rows, of `stored` `(N, ...)`."
         place = self.find(queries)
         known = place >= 0
         found[known] = stored[place[known]]

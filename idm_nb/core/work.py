@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 # %% ../../nbs/99_workshop/69_work.ipynb #886335b8
 def chunks(n, bytes_per_row, budget=2**26):
-    "Slices that cover `range(n)`, each with about `budget` bytes (64 MiB)."
+    "Slices that cover `range(n)`, each with `budget` bytes (64 MiB) if a row has `bytes_per_row`."
     size = max(1, int(budget // max(1, bytes_per_row)))
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
@@ -34,7 +34,7 @@ def sums_by(labels, values, count=0):
 
 
 def progress(iterable, verbose, description, total=None):
-    "`iterable`, with a tqdm progress bar on standard error if `verbose`."
+    "`iterable` of `total` items; if `verbose`, with a bar and a `description` on standard error."
     if not verbose:
         return iterable
     from tqdm.auto import tqdm
@@ -96,7 +96,7 @@ def side_by_side(found):
 
 
 def on_part(part, model, method, columns=None, options=()):
-    "Result of a method of a model on one part of a table, an array or a data frame."
+    "Result of `method` of a `model` with `options` on a `part` of a table; a frame has `columns`."
     found = side_by_side(getattr(model, method)(part, **dict(options)))
     if columns is None:
         return found
@@ -108,7 +108,7 @@ def on_part(part, model, method, columns=None, options=()):
 
 
 def lazily(model, name, X, options):
-    "Lazy result of the method `name` of a fitted model on a dask array or data frame `X`."
+    "Lazy result of the method `name` of a `model`, with `options`, on a dask array or frame `X`."
     import dask
 
     if len(X.shape) != 2:

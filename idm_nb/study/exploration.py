@@ -185,7 +185,7 @@ class Exploration:
 
 # %% ../../nbs/11_study/45_exploration.ipynb #f2d55e6a
 def description(exploration, iteration, point, k):
-    "Description of the picture in one or two sentences."
+    "The picture in words: `k` neighbours of a `point` of an `exploration` after an `iteration`."
     e, clouds = exploration, exploration.clouds
     near, first = clouds.near(iteration, point, k), clouds.near(0, point, k)
     own = f"; {e.on_branch(point, near)} of them lie on its branch" if "branch" in e.colours else ""

@@ -31,7 +31,7 @@ class CloudPanel:
         (self.mark,) = ax.plot([], [], "*", ms=13, color="black", mec="white", mew=0.8)
 
     def show(self, positions, colours, near, point):
-        "Move the artists: `positions` (N, 3) as returned by `projected`, `colours` (N, 3)."
+        "Move the artists to `positions` (N, 3), in `colours`; `near` is red, `point` a star."
         self.positions = positions
         back_to_front = np.argsort(positions[:, 2], kind="stable")
         self.cloud.set_offsets(positions[back_to_front, :2])
@@ -143,7 +143,7 @@ class PlainCanvas:
 
 # %% ../../nbs/11_study/46_explorer.ipynb #76e96ab2
 class LiveCanvas:
-    "A canvas of ipympl that calls `on_click(point)` for a click and `on_drag(x, y)` for a drag."
+    "A canvas of ipympl with a `picture`; a click calls `on_click(point)`, a drag `on_drag(x, y)`."
 
     def __init__(self, picture, on_click, on_drag):
         from ipympl.backend_nbagg import Canvas, FigureManager
@@ -180,7 +180,7 @@ class LiveCanvas:
 
 # %% ../../nbs/11_study/46_explorer.ipynb #5aa85936
 def canvas_for(kind, picture, on_click, on_drag):
-    'A live canvas, or a plain one if `kind` is "image", or "auto" and ipympl is not installed.'
+    'A `LiveCanvas(picture, on_click, on_drag)`; or a plain one: `kind` "image", or no ipympl.'
     if kind != "image":
         try:
             return LiveCanvas(picture, on_click, on_drag)
@@ -252,6 +252,8 @@ class Controls:
 # %% ../../nbs/11_study/46_explorer.ipynb #27364207
 class Explorer:
     """The explorer of a fitted model; displays itself as the last value of a cell.
+
+    The arguments `model`, `y`, `neighbors`, `canvas` and `max_points` are those of `explore`.
 
     Attributes
     ----------
@@ -374,7 +376,7 @@ def packed(array, kind):
 
 
 def page_data(exploration, n_chosen, n_neighbors):
-    "The data that the script of the page reads, a dict for JSON."
+    "A dict for the page: an `exploration`, with `n_neighbors` of each of `n_chosen` points."
     e, clouds = exploration, exploration.clouds
     chosen, k = spread_out(clouds.views[0], n_chosen), min(n_neighbors, len(e.rows))
     near = [nearest(points, points[chosen], k)[0] for points in clouds.points]

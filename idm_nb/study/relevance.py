@@ -55,7 +55,7 @@ def projection_shares(functions, units):
 
 
 def enough_functions(functions, predicted, share=0.95, least=4):
-    "Number of leading functions that explain a share of the variance of `predicted`, or all."
+    "How many `functions`, at `least` 4, explain a `share` of the variance of `predicted`, or all."
     for count in range(least, functions.shape[1] + 1):
         explained = projection_shares(orth(functions[:, :count]), unit_columns(predicted))
         if explained @ predicted.var(axis=0) >= share * predicted.var(axis=0).sum():
@@ -64,7 +64,7 @@ def enough_functions(functions, predicted, share=0.95, least=4):
 
 
 def learned_functions(model, X, n_functions):
-    "Leading eigenfunctions `(N, n)` at the rows, without the constant; orthonormal, mean zero."
+    "Leading `n_functions` of the space of a `model` at rows `X`, orthonormal and of mean zero."
     automatic = is_auto(n_functions)
     functions = LearnedBasis(model, X, MOST_FUNCTIONS if automatic else n_functions)(X)[:, 1:]
     functions = functions - functions.mean(axis=0)
@@ -93,7 +93,7 @@ MOST_FOR_KERNELS = 32  # for more columns, kernels would take too long
 
 
 def stand_ins(rows, groups, regressor, rng):
-    "Stand-ins `(N, m)` for all entries, one column at a time; @eq-stand-in."
+    "Stand-ins for `rows` in `groups` by a `regressor` and `rng`, column by column, @eq-stand-in."
     units = unit_columns(rows) * np.sqrt(len(rows))
     varying = np.flatnonzero(units.any(axis=0))
     if regressor is None:
@@ -111,7 +111,7 @@ def stand_ins(rows, groups, regressor, rng):
 
 
 def exchanged(X, columns, stand):
-    "Copies of rows (array or data frame), one per column in `columns`, with the stand-ins of it."
+    "Copies of rows `X` (array or frame), one for each of `columns`, with its stand-ins from `stand`."
     n, every = len(stand), np.tile(np.arange(len(stand)), len(columns))
     X = X.iloc[every] if hasattr(X, "iloc") else X[every]
     for k, j in enumerate(columns):
@@ -125,7 +125,7 @@ def exchanged(X, columns, stand):
 
 # %% ../../nbs/11_study/44_relevance.ipynb #dfe071d3
 def shuffled_rows(n, groups, rng):
-    "A random order of `n` rows; with `groups` `(n,)`, a random order of whole groups."
+    "An order of `n` rows drawn by `rng`; with `groups` `(n,)`, an order of whole groups."
     if groups is None:
         return rng.permutation(n)
     labels = labels_of(groups, n)
@@ -137,7 +137,10 @@ def shuffled_rows(n, groups, rng):
 
 # %% ../../nbs/11_study/44_relevance.ipynb #6523efe4
 class Projection:
-    "Relevance by projection: its `values` `(m,)`, and `draws` from the null hypothesis."
+    """Relevance by projection: its `values` `(m,)`, and `draws` from the null hypothesis.
+
+    `model`, `X`, `y`, `n_functions` and `groups` are those of `relevance_baseline`.
+    """
 
     def __init__(self, model, X, y, *, n_functions, groups, **unused):
         self.units, self.groups = unit_columns(check_points(X, min_points=8)), groups
@@ -150,7 +153,11 @@ class Projection:
 
 
 class Exchange:
-    "Relevance by exchange: its `values` `(m,)`, and `draws` from the null hypothesis."
+    """Relevance by exchange: its `values` `(m,)`, and `draws` from the null hypothesis.
+
+    `model`, `X`, `y`, `groups`, `n_rows` and `regressor` are those of `relevance_baseline`, and
+    `rng` draws.
+    """
 
     def __init__(self, model, X, y, *, groups, n_rows, regressor, rng, **unused):
         rows = check_points(X, min_points=8)
@@ -185,18 +192,18 @@ MEASURES = {"local": Exchange, "projection": Projection}
 LEAST_GROUPS = 8  # with fewer there are too few permutations and signs
 
 
-def measured(model, X, y, kind, n_functions, groups, n_rows, regressor, rng):
-    "The `Projection` or `Exchange`, after a check of the arguments."
+def measured(kind, model, X, y, groups, **options):
+    """The `Projection` or `Exchange`, by `kind`, after a check of the arguments.
+
+    `model`, `X`, `y`, `groups` and the options are those of `relevance_baseline`.
+    """
     check_choice("kind", kind, tuple(MEASURES))
-    if not is_auto(n_functions):
-        check_number("n_functions", n_functions, 1, integer=True)
-    check_number("n_rows", n_rows, 8, integer=True)
-    if y is not None:
-        y = check_features(y, len(X))
-    options = dict(
-        n_functions=n_functions, groups=check_groups(groups, len(X), LEAST_GROUPS), n_rows=n_rows
-    )
-    return MEASURES[kind](model, X, y, regressor=regressor, rng=rng, **options)
+    if not is_auto(options["n_functions"]):
+        check_number("n_functions", options["n_functions"], 1, integer=True)
+    check_number("n_rows", options["n_rows"], 8, integer=True)
+    y = None if y is None else check_features(y, len(X))
+    groups = check_groups(groups, len(X), LEAST_GROUPS)
+    return MEASURES[kind](model, X, y, groups=groups, **options)
 
 
 def step_down(values, draws, level):
@@ -205,6 +212,7 @@ def step_down(values, draws, level):
     Parameters
     ----------
     values : (m,) array; draws : (n, m) array, values under the null hypothesis
+    level : float, probability that any value exceeds the threshold by chance
     """
     order, count = np.argsort(-values, kind="stable"), len(draws) + 1
     # for each column, the largest draw among it and the columns of smaller relevance
@@ -305,9 +313,10 @@ def feature_relevance(
     array([False,  True, False])
     """
     check_seed(random_state)
-    rng = check_random_state(random_state)
+    options = dict(n_functions=n_functions, n_rows=n_rows, regressor=regressor)
+    options["rng"] = check_random_state(random_state)
     with one_thread():
-        return measured(model, X, y, kind, n_functions, groups, n_rows, regressor, rng).values
+        return measured(kind, model, X, y, groups, **options).values
 
 # %% ../../nbs/11_study/44_relevance.ipynb #c94ab4b3
 def relevance_baseline(
@@ -370,8 +379,9 @@ def relevance_baseline(
         )
     check_seed(random_state)
     rng = check_random_state(random_state)
+    options = dict(n_functions=n_functions, n_rows=n_rows, regressor=regressor, rng=rng)
     with one_thread():
-        look = measured(model, X, y, kind, n_functions, groups, n_rows, regressor, rng)
+        look = measured(kind, model, X, y, groups, **options)
     draws = look.draws(n_permutations, rng)
     threshold, p_values = step_down(look.values, draws, level)
     names = [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(len(p_values))])]
