@@ -106,6 +106,14 @@ def test_the_site_has_every_notebook_once_on_its_shelf():
         assert part == REFERENCE or f"({name})" in (NBS / part).read_text(), f"{part}: {name}"
 
 
+def test_pages_of_the_guide_install_the_package():
+    for path in NOTEBOOKS:
+        if shelf_of(path) == "guide" and not any("default_exp" in text for text in sources(path)):
+            assert any(
+                re.search(r"^%pip install .*idm_nb", text, re.M) for text in sources(path, "code")
+            )
+
+
 def words(path):
     "Number of words of the text of a notebook, without code."
     text = re.sub(r"```.*?```", "", "\n".join(sources(path, "markdown")), flags=re.S)

@@ -13,6 +13,7 @@ from base64 import b64decode
 from copy import deepcopy
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 
 import idm_nb
 
@@ -309,6 +310,14 @@ def lead_picture(cell):
     return copy
 
 
+def live_links(path):
+    "Links that open a notebook, at `path`, where its cells run."
+    name = "/".join(path.parts[-2:])
+    colab = f"https://colab.research.google.com/github/idm-nb/idm_nb/blob/main/nbs/{name}"
+    binder = f"https://mybinder.org/v2/gh/idm-nb/idm_nb/main?labpath=nbs/{name}"
+    return f"Run this page in [Colab]({colab}) or [Binder]({binder})."
+
+
 class SitePage:
     """What is done to a chapter after nbdev's own processing: `procs` in `settings.ini` names it.
 
@@ -342,6 +351,8 @@ class SitePage:
         summary = front.get("description")
         if summary:
             self.nb.cells[1].source += f"\n\n::: {{.summary}}\n{summary}\n:::"
+        if front.get("shelf") == "guide":
+            self.nb.cells[1].source += f"\n\n{live_links(Path(self.nb.path_))}"
 
     def _lead_(self, cell):
         self.lead = cell
