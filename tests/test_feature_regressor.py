@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import idm_nb
 from idm_nb import FeatureRegressor
 from idm_nb.datasets import feature_example
-from idm_nb.regression import KernelRegression, judge
+from idm_nb.regression import ErrorModel, KernelRegression, judge
 
 
 def table(n=120, seed=0):
@@ -166,3 +166,10 @@ def test_columns_of_rounding_errors_are_no_columns():
     X = np.random.default_rng(0).normal(size=(200, 6))
     assert uneven_column(X * np.r_[np.ones(2), np.full(4, 1e-15)]) is None
     assert uneven_column(X * np.r_[1e6, np.ones(5)])[0] == 0
+
+
+def test_an_interval_counts_the_new_row_too():
+    "Of 21 rows that are alike, one is below the 19th of the others with probability 19 / 21 > 0.9."
+    points, residuals = np.random.default_rng(0).normal(size=(2, 20, 1))
+    errors = ErrorModel(points, residuals)
+    assert errors.quantile(0.9) == errors.ratios[18]

@@ -91,6 +91,7 @@ def cut_level(points, table, features, groups, seed=0, n_cuts=CUTS):
     ----------
     points : (n, p) array, rows of the branch in which distances make sense; table : (n, m) array
     features : (n, q) array; groups : (n,) int array, rows of one group stay together
+    seed : int, default 0, of the cuts; n_cuts : int, their number
     """
     rng, strata, found = np.random.RandomState(seed), strata_of(features), []
     group = np.unique(groups, return_inverse=True)[1].ravel()
@@ -222,7 +223,7 @@ class BranchContrast(Storage):
 
 # %% ../../nbs/08_branches/33_contrast.ipynb #3d3e1ff6
 def row_of(contrast, k, c):
-    "The row of `BranchContrast.table` for pair `k` and column `c`."
+    "The row of `contrast.table` for pair `k` and column `c`; see `BranchContrast`."
     first, second = contrast.pairs[k].tolist()
     return {
         "first": first,
@@ -258,7 +259,7 @@ def title_of(contrast, k):
 
 
 def sentence_of(contrast, k, most):
-    "The sentence about pair `k`."
+    "The sentence about pair `k` of a `contrast`, with at `most` so many columns."
     names, tells, ranked = contrast.columns, contrast.tells[k], contrast.order(k)
     alone = [
         f"{names[c].removeprefix('column ')} "
@@ -275,7 +276,7 @@ def sentence_of(contrast, k, most):
 
 # %% ../../nbs/08_branches/33_contrast.ipynb #f1dcd8e5
 def draw_contrast(contrast, most, pairs):
-    "The figure of `BranchContrast.plot`."
+    "The figure of `BranchContrast.plot`: `pairs` of a `contrast` with at `most` so many columns."
     import matplotlib.pyplot as plt
 
     count = max(1, min(pairs, len(contrast.pairs)))
@@ -296,7 +297,10 @@ def draw_contrast(contrast, most, pairs):
 
 # %% ../../nbs/08_branches/33_contrast.ipynb #44b884f1
 def pairs_of(features, branch, ranges=None):
-    "Each two branches that share feature values: (pair, span, rows of both in the span)."
+    """Each two branches that share feature values: (pair, span, rows of both in the span).
+
+    `features` `(N, 1)` and `branch` `(N,)` belong to the rows, `ranges` `(b, 2)` to the branches.
+    """
     count, found, f = int(branch.max()) + 1, [], features[:, 0]
     rows = [np.flatnonzero(branch == b) for b in range(count)]
     if ranges is None:
@@ -315,7 +319,11 @@ def pairs_of(features, branch, ranges=None):
 
 
 def compared(X, table, features, groups, rows, seed):
-    "Chance level, differences, effects, and `tells` of two branches with these rows."
+    """Chance level, differences, effects, and `tells` of two branches.
+
+    `X` holds the rows for distances, `table` their columns, `rows` the numbers of the rows of both;
+    for `features`, `groups` and `seed` see `branch_contrast`.
+    """
     here, second = np.concatenate(rows), np.repeat([False, True], list(map(len, rows)))
     given, table = table[here], table[here]
     if not sp.issparse(table):

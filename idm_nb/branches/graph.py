@@ -35,7 +35,7 @@ def union(lists):
 
 
 def follow(sets, v, side):
-    "Rows of set `v` and of the next windows' on one side."
+    "Rows of set `v` of WindowSets, `sets`, and of the next windows' on one `side`."
     reached = {v}
     for _ in range(OVERLAP):
         reached |= {u for w in reached for u in sets.beside(w, side).tolist()}
@@ -120,7 +120,10 @@ def until_met(joined, up, arms):
 
 # %% ../../nbs/08_branches/31_graph.ipynb #0e55bded
 def strangers_of(points, sets, v):
-    "Rows of set `v` that lead to sets below, if nothing in it passes from below to above."
+    """Rows of set `v` that lead to sets below, if nothing in it passes from below to above.
+
+    `sets` are the WindowSets of `points`.
+    """
     rows = sets.rows(v)
     shared = [[np.isin(rows, sets.rows(u)) for u in sets.beside(v, side)] for side in (0, 1)]
     if not all(shared):
@@ -178,7 +181,10 @@ def look_at_forks(points, heights, sets):
 
 
 def forks_of(points, heights, sets):
-    "The sets, from whose trunks all arms that end there have been cut, and their forks."
+    """The sets, from whose trunks all arms that end there have been cut, and their forks.
+
+    `sets` are the WindowSets of `points` with `heights`.
+    """
     cut = sets
     while cut is not None:
         sets = cut
@@ -187,7 +193,10 @@ def forks_of(points, heights, sets):
 
 
 def folds_of(points, heights, sets):
-    "Folds as (side, set, set): two sets that begin or end in one window and meet there."
+    """Folds as (side, set, set): two sets that begin or end in one window and meet there.
+
+    `sets` are the WindowSets of `points` with `heights`.
+    """
     folds = []
     for side, up in (1, heights), (0, -heights):
         free = np.setdiff1d(np.arange(len(sets.window)), sets.links[:, side])
@@ -214,7 +223,7 @@ def arcs_of(sets):
 
 
 def rows_of_arcs(sets, arc, n, forks=()):
-    "The arc `(n,)` of each row: the one with most votes of its windows; at forks as they say."
+    "The arc `(n,)` of each row by votes of its windows, `arc` of `sets`; at `forks` as they say."
     votes = np.zeros((n, arc.max() + 1))
     for rows, labels, first in zip(sets.windows, sets.labels, sets.offset):
         votes[rows, arc[labels + first]] += 1
@@ -300,7 +309,10 @@ def numbered(ends, rows, heights):
 
 
 def read_graph(points, features, sets):
-    "Nodes, ends and membership of `Branches` from `WindowSets`; no nodes for several features."
+    """Nodes, ends and membership of `Branches`; no nodes for several `features`.
+
+    `sets` are the WindowSets of `points`.
+    """
     if features.shape[1] > 1:
         rows = rows_of_arcs(sets, arcs_of(sets)[0], len(points))
         return np.empty(0), np.empty((0, 2), dtype=int), np.unique(rows, return_inverse=True)[1]

@@ -82,7 +82,10 @@ def cuts_of_window(points, features):
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #bffebfb5
 def linked(rows, sets, other_rows, other_sets):
-    "Which sets `(n, s)` and `(m, t)` of two windows share most rows of the smaller: `(s, t)` array."
+    """Which sets of two windows share most rows of the smaller: `(s, t)` bool array.
+
+    `sets` `(n, s)` belong to the `rows` `(n,)`, `other_sets` `(m, t)` to the `other_rows` `(m,)`.
+    """
     _, a, b = np.intersect1d(rows, other_rows, assume_unique=True, return_indices=True)
     return 2 * sets[a].T @ other_sets[b] > np.minimum.outer(
         sets[a].sum(axis=0), other_sets[b].sum(axis=0)
@@ -161,7 +164,10 @@ def best_on_tree(scores, order, parent, changes):
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #4c5ea449
 def events_between(rows, partitions, other_rows, other_partitions):
-    "Events `(c, d)` between each partition of one window and each of another."
+    """Events `(c, d)` between each partition of one window and each of another.
+
+    `rows` and `partitions` belong to one window, `other_rows` and `other_partitions` to the other.
+    """
     sides = [[one_hot(labels) for _, labels in found] for found in (partitions, other_partitions)]
     first = [np.cumsum([0, *(part.shape[1] for part in side)])[:-1] for side in sides]
     links = linked(rows, np.hstack(sides[0]), other_rows, np.hstack(sides[1]))

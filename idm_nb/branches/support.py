@@ -19,7 +19,7 @@ REFITS = 10  # a share of ten refits has a standard error of at most .16
 
 
 def nearest_in_feature(features, first, second):
-    "For each of the rows `first`, the row of `second` with the nearest feature."
+    "For each of the rows `first`, the row of `second` with the nearest of `features`."
     order = second[np.argsort(features[second], kind="stable")]
     right = np.searchsorted(features[order], features[first]).clip(0, len(order) - 1)
     left = np.maximum(right - 1, 0)
@@ -28,7 +28,7 @@ def nearest_in_feature(features, first, second):
 
 
 def separation(features, labels, first, second):
-    "How well labels `(N,)` keep two sets of rows apart at equal feature, @eq-separation."
+    "How well `labels` keep rows `first` and `second` apart at equal `features`, @eq-separation."
     if min(len(first), len(second)) < 2:
         return 0.0
     sides, alike = ((first, second), (second, first)), []
@@ -130,7 +130,10 @@ class Support(Storage):
 
 # %% ../../nbs/08_branches/32_support.ipynb #57a90f17
 def halves_of(groups, n_refits, random_state=0):
-    "Rows of each half-sample, in complementary pairs; groups `(N,)` have labels 0, 1, ..."
+    """Rows of each half-sample, in complementary pairs; `groups` `(N,)` have labels 0, 1, ...
+
+    There are `n_refits` of them, drawn by `random_state`.
+    """
     rng, count, found = np.random.RandomState(random_state), groups.max() + 1, []
     while len(found) < n_refits:
         first = np.isin(groups, rng.permutation(count)[: count // 2])
@@ -139,7 +142,10 @@ def halves_of(groups, n_refits, random_state=0):
 
 
 def refit(points, features, rows, options):
-    "Branch and piece `(2, N)` of the rows in a fit to some of them, -1 for the others."
+    """Branch and piece `(2, N)` of the rows in a fit to some of them, -1 for the others.
+
+    `rows` are those; the `options` of `Branches` of `points` and `features` are the same.
+    """
     labels = np.full((2, len(points)), -1)
     if len(rows) > 3 and np.ptp(features[rows]) > 0:
         found = Branches(points[rows], features[rows], **options)

@@ -87,7 +87,10 @@ CLEAR = 0.5  # of the share of a curve: the largest share that counts as steps
 
 
 def share_within(functions, weights, labels):
-    "Largest share of the variance of combinations of `functions` that is left within sets, @eq-within."
+    """Largest share of the variance of combinations of `functions` left within sets, @eq-within.
+
+    `labels` are the sets of the rows, and `weights` those of the rows.
+    """
     sets = one_hot(labels) * weights[:, None]
     means = sets.T @ functions / sets.sum(axis=0)[:, None]
     return np.linalg.norm(np.sqrt(weights)[:, None] * (functions - means[labels]), 2) ** 2
@@ -139,7 +142,10 @@ PRICE = 3.0  # evidence that chance brings in 3 of 100 windows of a line: the pr
 
 
 def gap_evidence(distance, length, rows, others, bridge, k):
-    "Evidence of one side, `rows`, that a bridge of this length to `others` spans a gap, @eq-bridge."
+    """Evidence of one side, `rows`, that a bridge to `others` spans a gap, @eq-bridge.
+
+    `distance` is the matrix of distances, `length` that of the `bridge`; `k` neighbours count.
+    """
     longer = bridge / np.median(length[rows])
     if longer <= 1:
         return 0.0

@@ -145,7 +145,10 @@ class DiffusionFlow(Flow):
         self.n_components, self.keep_self = n_components, keep_self
 
     def sizes(self, N, dimension, grid):
-        "Number of neighbours for the bandwidth, and of eigenfunctions with the constant one."
+        """Number of neighbours for the bandwidth, and of eigenfunctions with the constant one.
+
+        There are `N` points of a `dimension`; `grid` says whether they are a grid.
+        """
         near, n = self.n_bandwidth_neighbors, self.n_components
         if is_auto(near):
             near = max(8, round(N ** (4 / (dimension + 4)) / (6 if grid else 3)))

@@ -42,7 +42,7 @@ def joined_rows(parts):
 
 
 def delayed_rows(parts, starts, rows):
-    "Delayed rows with the increasing numbers `rows` of the delayed `parts`."
+    "Delayed rows with the increasing numbers `rows` of delayed `parts`, which begin at `starts`."
     import dask
 
     cuts = np.searchsorted(rows, starts)
@@ -106,7 +106,7 @@ def lazy_pool(tables, landmarks, random_state):
 
 
 def pool_rows(count, landmarks, random_state):
-    "Increasing numbers of the rows of a table of `count` rows from which the landmarks are drawn."
+    "Numbers of the rows, among `count`, of which `landmarks` are drawn by `random_state`."
     n = min(LAZY_LANDMARKS, count) if landmarks is None else landmarks
     check_number("landmarks", n, 4, count, integer=True)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))

@@ -211,14 +211,17 @@ def nearest_rows(fitted, n_asked=500):
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #fe1b8692
 def find_branches(rows, estimate, verdict, options):
-    "The `Branches` of rows with a feature; without a feature that is known there is one branch."
+    """The `Branches` of TrainingRows, `rows`, by the `estimate` and the `options`.
+
+    If the `verdict` does not beat chance, there is one branch.
+    """
     few = verdict.visible > 0.5 and verdict.r2 > 0.5  # nothing can be said for sure
     log_odds = options.log_odds if verdict.beats_chance or few else np.inf
     return Branches(rows.points[rows.known], estimate.held_out_, log_odds=log_odds)
 
 
 def completed(rows, estimate, branches):
-    "Values `(r, n)` and branches `(r,)` of all rows: held out, or estimated without a feature."
+    "Values `(r, n)` and branches `(r,)` of `rows`: held out, or by `estimate` without a feature."
     values, branch = np.empty(rows.y.shape), np.empty(len(rows.y), dtype=int)
     new = ~rows.known
     values[rows.known], branch[rows.known] = estimate.held_out_, branches.membership
@@ -229,7 +232,7 @@ def completed(rows, estimate, branches):
 
 
 def taus_needed(fitted, taus, options):
-    "The share of the feature in each step of a FittedMap, as many as asked for or by the rule."
+    "`taus` of the steps of a map, `fitted`: as many as the `options` ask for, or by the rule."
     if not is_auto(options.n_iterations):
         return [taus[min(k, len(taus) - 1)] for k in range(options.n_iterations)]
     size = np.sqrt(fitted.rows.points.var(axis=0).sum())
@@ -239,7 +242,7 @@ def taus_needed(fitted, taus, options):
 
 
 def error_model(fitted, placed=None, fresh=None):
-    "The `ErrorModel` of a FittedMap, from held-out residuals or from `placed` features of `fresh` rows."
+    "The `ErrorModel` of a map, `fitted`: of held-out residuals, or of `fresh` rows as `placed`."
     if fresh is None:
         return errors_of(fitted.rows, fitted.estimate.held_out_, fitted.seed)
     residuals = fresh[1] - placed.values
@@ -248,7 +251,10 @@ def error_model(fitted, placed=None, fresh=None):
 
 
 def final_verdict(fitted, placed, fresh, names):
-    "The verdict of a FittedMap, with the nearest rows and the share of `fresh` rows, if there are any."
+    """The verdict of a map, `fitted`, with the nearest rows.
+
+    If there are `fresh` rows, `placed`, its share is that of these; `names` as in `judge`.
+    """
     verdict = fitted.verdict
     if fresh is not None:
         held_out = HeldOut(fresh[1], placed.values, random_state=fitted.seed)

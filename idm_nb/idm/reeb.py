@@ -30,7 +30,7 @@ from .estimator import IteratedDiffusionMap
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #876d03b4
 def columns_of(branches, ranges, piece):
-    "Horizontal place of each branch in a picture: side by side where heights overlap."
+    "Horizontal place of each of `branches` of a `piece`: side by side where `ranges` overlap."
     order, seen = {}, set()
     touching = {}
     for b, ends in enumerate(branches.tolist()):
@@ -59,7 +59,7 @@ def columns_of(branches, ranges, piece):
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #b8ea7a90
 def draw_graph(graph, ax, points, size, cmap):
-    "The picture of a `ReebGraph`; returns the axes."
+    "The picture of a `graph` at `ax`; `points`, `size` and `cmap` as in `plot`. Returns the axes."
     import matplotlib.pyplot as plt
 
     ax = plt.figure(figsize=(4, 4)).add_subplot() if ax is None else ax
@@ -248,7 +248,7 @@ def refits_of(graph, n_jobs=None):
 
 
 def coarser(graph, support, n_jobs=None):
-    "See `ReebGraph.at`."
+    "`ReebGraph.at` of a `graph`, with `support` and `n_jobs`."
     check_number("support", support, 0, 1)
     whole = graph.whole or graph
     glued, _, candidates = supported(whole.found, refits_of(whole, n_jobs), support)
@@ -258,7 +258,7 @@ def coarser(graph, support, n_jobs=None):
 
 
 def placed_on(graph, X, heights=None):
-    "See `ReebGraph.place`."
+    "`ReebGraph.place` of rows `X` with `heights` on a `graph`."
     if graph.model is not None:
         placed = graph.model.place(X)
         X, values, chances, branch = (
@@ -335,7 +335,7 @@ def graph_in_words(graph, support):
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #932a665e
 def check_heights(heights, n, vary=True):
-    "One finite height for each of `n` rows, `(n,)`."
+    "`heights` as an array `(n,)`, finite; unless `vary` is False, not all of them equal."
     values = (
         check_features(heights, n, "heights")
         if vary

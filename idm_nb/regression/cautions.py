@@ -71,7 +71,7 @@ def columns_that_group(X):
 
 
 def shares_by_near_rows(points, y, labels):
-    "Share of the features `(r, n)` that five near rows explain, of all labels and of other `labels`."
+    "Share of `y` `(r, n)` that five near `points` explain, of all labels and of other `labels`."
     search, asked = Search(points), np.random.default_rng(0).permutation(len(y))[:1000]
     found = []
     for own in (np.arange(len(y)), labels):
@@ -215,7 +215,7 @@ def on_columns(X, y, name, what):
 
 # %% ../../nbs/07_regression/26b_audit.ipynb #c26b0000
 def on_groups(rows, X, name):
-    "Sentence on groups that nobody named, in TrainingRows of a table `X` with columns of a `name`."
+    "Sentence on groups that nobody named, in TrainingRows, `rows`, of `X` with the columns `name`."
     if found := undeclared_groups(rows, X):
         columns, alone, apart = found
         yield (

@@ -74,7 +74,7 @@ def seeded(regressor, seed):
 
 
 def fit_counted(model, X, y, sample_weight=None):
-    "Fit a regressor to rows that count `sample_weight` `(N,)` times; returns it."
+    "Fit a regressor, `model`, to `X` and `y`, whose rows count `sample_weight` times; returns it."
     if sample_weight is None:
         return model.fit(X, y)
     if has_fit_parameter(model, "sample_weight"):
@@ -181,6 +181,7 @@ class Boosting(TreeRegressor):
     "Gradient boosting (scikit-learn's) for one feature or several, one after the other."
 
     def fit(self, X, y, sample_weight=None):
+        "Fit trees to `X` `(N, m)` and `y`, whose rows count `sample_weight` times; returns self."
         boost = lambda: HistGradientBoostingRegressor(random_state=self.random_state)
         columns = y[:, None] if y.ndim == 1 else y
         self.models_ = [boost().fit(X, column, sample_weight) for column in columns.T]
@@ -198,6 +199,7 @@ class Forest(TreeRegressor):
         self.random_state, self.n_trees = random_state, n_trees
 
     def fit(self, X, y, sample_weight=None):
+        "Fit trees to `X` `(N, m)` and `y`, whose rows count `sample_weight` times; returns self."
         width = min(X.shape[1], self.most_columns)
         options = dict(max_features=width, oob_score=True, random_state=self.random_state)
         with warnings.catch_warnings():

@@ -79,7 +79,7 @@ FEWEST = 4  # rows from which anything is fitted
 
 
 def some_of(order, labels, n, least):
-    "The first groups of an order with together at most `n` rows, but not fewer than `least` groups."
+    "The first groups of `labels` in an `order` with at most `n` rows, but at `least` so many."
     sizes = np.cumsum(np.bincount(labels)[order])
     return order[: max(least, np.searchsorted(sizes, n, side="right"))]
 
@@ -120,7 +120,7 @@ class Refits(Storage):
 
 
 def can_refit(part, groups, n):
-    "Are there rows, and groups, enough for a quarter, a half and new rows?"
+    "Has an estimate, `part`, of `n` rows in `groups` enough for a quarter, a half and new rows?"
     return part.seen_ >= 4 * FEWEST and len(np.unique(labels_of(groups, n))) >= 6
 
 # %% ../../nbs/07_regression/25_learning_curve.ipynb #68cfba18

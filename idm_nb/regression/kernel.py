@@ -31,14 +31,20 @@ class FeatureEstimate(Storage, ABC):
 
     @abstractmethod
     def fit(self, X, y, *, sample_weight=None, groups=None):
-        "Fit, and find the held-out residuals; returns self."
+        """Fit `X` `(N, m)` and `y` `(N, n)`, and find the held-out residuals; returns self.
+
+        Rows count `sample_weight` `(N,)` times; `groups` `(N,)` of rows are left out together.
+        """
 
     @abstractmethod
     def predict(self, X):
         "Values `(q, n)` at new rows `(q, m)`."
 
     def refit(self, X, y, rows, *, sample_weight=None, groups=None):
-        "The same method fitted to some `rows` `(r,)` of the training data: an object that predicts."
+        """The method fitted to some `rows` `(r,)` of the training data: an object that predicts.
+
+        `X`, `y`, `sample_weight` and `groups` are those of `fit`.
+        """
         given = dict(sample_weight=sample_weight, groups=groups)
         some = {name: None if part is None else part[rows] for name, part in given.items()}
         return copy(self).fit(X[rows], y[rows], **some)
@@ -55,7 +61,7 @@ class FeatureEstimate(Storage, ABC):
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #8f90e116
 def mean_of_others(features, groups=None, weights=None):
-    "Mean `(N, n)` of the features of the other groups (rows if None), for each row."
+    "Mean `(N, n)` of the `features` of the other `groups` (rows if None), by `weights`."
     n = len(features)
     label = labels_of(groups, n)
     w = np.ones(n) if weights is None else weights
@@ -117,7 +123,7 @@ N_FOLDS = 3  # two where half of the rows are enough for the tuning
 
 
 def fold_of_rows(groups, n_folds, random_state=0):
-    "Fold `(N,)` of each row: whole groups, the largest first into the emptiest fold."
+    "Fold of each row, of `n_folds`: whole `groups`, the largest first; `random_state` draws."
     labels = labels_of(groups, len(groups))
     sizes = np.bincount(labels)
     order = check_random_state(random_state).permutation(len(sizes))
@@ -129,7 +135,7 @@ def fold_of_rows(groups, n_folds, random_state=0):
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #fe9c8d68
 def some_rows(rows, groups, n, rng):
-    "About `n` of the `rows`, whole groups together."
+    "About `n` of the `rows`, drawn by `rng`; whole `groups` together."
     order = rng.permutation(np.unique(groups[rows]))
     sizes = np.bincount(groups[rows], minlength=groups.max() + 1)[order]
     kept = order[: max(2, np.searchsorted(np.cumsum(sizes), n) + 1)]
@@ -140,15 +146,19 @@ class Smoother(Storage, ABC):
     "A linear smoother: `tune` on a few rows, `fit` to all with held-out residuals, `predict`."
 
     def tune(self, X, y, groups, s):
-        "Choose parameters on rows `X` `(n, m)` with roots of weights `s` `(n,)`; returns self."
+        """Choose parameters on rows `X` `(n, m)` with features `y` `(n, k)`; returns self.
+
+        `groups` `(n,)` of rows are left out together; `s` `(n,)` are the roots of weights.
+        """
         return self
 
     @abstractmethod
     def fit(self, X, y, groups, s, others, landmarks, held):
         """Fit to all rows and set `residuals` `(h, n)` of the rows `held` `(h,)`.
 
-        `others` `(k,)` are the rows whose held-out errors may still choose among a few values;
-        `landmarks` `(M,)` are the centres of kernels, or None for all rows.
+        `X`, `y`, `groups` and `s` are those of `tune`. `others` `(k,)` are the rows whose held-out
+        errors may still choose among a few values; `landmarks` `(M,)` are the centres of kernels,
+        or None for all rows.
         """
 
     @abstractmethod
@@ -162,7 +172,7 @@ def rms(residuals):
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #e4a2d29f
 def smoother_input(sample_weight, groups, n):
-    "Labels `(n,)` of groups, the same or None if each row is its own group, and roots of weights."
+    "Labels of `groups` of `n` rows, the same or None if all differ, and roots of `sample_weight`."
     labels = labels_of(groups, n)
     s = np.ones(n) if sample_weight is None else np.sqrt(sample_weight)
     return labels, None if labels.max() == n - 1 else labels, s
@@ -266,7 +276,7 @@ class RidgeEstimate(CrossTuned):
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #8f67853a
 def gaussian(first, second, length=1.0):
-    "Kernel matrix `exp(-|x - x'|^2 / (2 length^2))`."
+    "Kernel matrix `exp(-|x - x'|^2 / (2 length^2))` of the points `first` and `second`."
     middle = np.median(second, axis=0)  # distances do not depend on the origin, their rounding does
     square = euclidean_distances(
         first - middle, None if second is first else second - middle, squared=True
@@ -280,7 +290,8 @@ class KernelFit(Storage):
 
     Parameters
     ----------
-    X, y : (N, m) and (N, n) arrays; s : (N,) array, roots of weights
+    X, y : (N, m) and (N, n) arrays; groups : (N,) int array or None
+    s : (N,) array, roots of weights
     length, noise : float; linear : float, default 0, adds `linear x.x'` to the kernel
     landmarks : (M,) int array or None; held : (h,) int array or slice, default all rows
 
@@ -348,7 +359,10 @@ def with_noise(K, noise):
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #984e2318
 def mean_outer_product(points, alpha, length):
-    "Mean of `D' D` `(m, m)` over the points, `D` the derivative of the kernel regression."
+    """Mean of `D' D` `(m, m)` over the `points`, `D` the derivative of the kernel regression.
+
+    `alpha` are its coefficients, and `length` is that of its kernel.
+    """
     K, total = gaussian(points, points, length), np.zeros((points.shape[1],) * 2)
     for column in alpha.T:
         weights = K * column
@@ -371,7 +385,10 @@ NOISES = 10.0 ** np.arange(-8, 1)
 
 
 def search_length_and_noise(points, target, groups=None):
-    "Length, noise, coefficients and residuals of the smallest left-out error on a grid."
+    """Length, noise, coefficients and residuals of the smallest left-out error on a grid.
+
+    `points` are a `(N, k)` array, `target` `(N, n)`, `groups` `(N,)` or None.
+    """
     square = euclidean_distances(points, squared=True)
     unit = float(np.sqrt(np.median(square[square > 0]))) if square.any() else 1.0
     least, best = np.inf, (unit, 1.0, np.zeros_like(target), target)
@@ -407,7 +424,10 @@ class StretchedKernel(Smoother):
         self.n_rounds = n_rounds
 
     def tune(self, X, y, groups, s):
-        "Rounds of search and stretch, until two in succession do not lower the error."
+        """Rounds of search and stretch, until two in succession do not lower the error.
+
+        `X`, `y`, `groups` and `s` are those of `Smoother.tune`.
+        """
         self.mean, target = X.mean(axis=0), y - y.mean(axis=0)
         centered, stretch, best, idle = X - self.mean, np.eye(X.shape[1]), None, 0
         for turn in range(self.n_rounds + 1):

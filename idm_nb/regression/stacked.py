@@ -72,7 +72,11 @@ def combine(weights, parts):
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #536c1c77
 def held_out_mixture(residuals, labels, weights=None, random_state=0):
-    "Residuals `(N, n)` of the mixture, each fold with the weights computed on the others."
+    """Residuals `(N, n)` of the mixture, each fold with the weights computed on the others.
+
+    `residuals` are those of the candidates, `labels` `(N,)` the groups that stay in one fold;
+    `random_state` draws the folds; rows count `weights` `(N,)` times.
+    """
     s = 1.0 if weights is None else np.sqrt(weights)[:, None]
     fold, mixed = fold_of_rows(labels, 5, random_state), np.empty_like(residuals[0])
     for k in range(fold.max() + 1):
@@ -454,7 +458,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #c517dfc6
 def interval(values, errors, model, coverage):
-    "Ends `(..., 2)` of the intervals around `values` for the share `coverage`, by an ErrorModel."
+    "Ends `(..., 2)` of intervals about `values` with `errors` of a `model`, for a `coverage`."
     check_number("coverage", coverage, 0, 1, open_low=True)
     width = model.quantile(coverage) * errors
     return np.stack([values - width, values + width], axis=-1)

@@ -56,7 +56,7 @@ def typical_difference(known, new, y, asked, labels):
 
 
 def difference_of(near, y, asked):
-    "`typical_difference` for listed rows `near` `(q, k)`, -1 for none."
+    "`typical_difference` of `y` between rows `asked` and listed rows `near` `(q, k)`, -1 for none."
     some = np.any(near >= 0, axis=1)
     near, squares = near[some], np.sum((y[near] - y[asked][:, None]) ** 2, axis=2)[some]
     return (
