@@ -2,7 +2,7 @@
 
 The rows are points of a torus, seen through eight curved columns with noise of one hundredth; the feature is a horizontal coordinate.
 Recall: of the fifty training rows that are nearest in the feature and on the same side of the hole, the share among the fifty nearest
-rows of the method, for held-out rows between the forks. Run by hand: `python bench/other_methods.py [seeds]`; a package that is missing
+rows of the method, for held-out rows between the forks. Each method has its defaults. Run by hand: `python bench/other_methods.py [seeds]`; a package that is missing
 is skipped. The linear methods are written out, since each is a few lines.
 """
 
@@ -102,7 +102,7 @@ def kernel_metric(X, y, new, n=3):
 def supervised_umap(X, y, new):
     from umap import UMAP
 
-    model = UMAP(n_neighbors=30, target_metric="l2", random_state=0, n_jobs=1).fit(X, y[:, 0])
+    model = UMAP(target_metric="l2", random_state=0, n_jobs=1).fit(X, y[:, 0])
     return model.embedding_, model.transform(new)
 
 
@@ -150,7 +150,7 @@ if __name__ == "__main__":
         try:
             found = np.array([measured(method, seed) for seed in range(seeds)])
         except ImportError as error:
-            print(f"{name:30} skipped: {error}")
+            print(f"{name:30} skipped: {error}", file=sys.stderr)
             continue
         recall, score, seconds = found.mean(axis=0)
         low, high = found[:, 0].min(), found[:, 0].max()
