@@ -267,14 +267,17 @@ def text_cell(text):
 
 
 def folded_source(cell):
-    "A cell of Markdown with the source of an exported cell, folded; None if it defines no name."
+    "A cell of Markdown with the source of an exported cell; None if it defines no name. `#| open` unfolds it."
     is_named = (ast.FunctionDef, ast.ClassDef)
     names = [node.name for node in ast.parse(cell.source).body if isinstance(node, is_named)]
     if not names:
         return None
     title = "Source of " + ", ".join(f"<code>{name}</code>" for name in names)
     text = f"```python\n{cell.source.strip()}\n```"
-    text = f'<details class="code-fold">\n<summary>{title}</summary>\n\n{text}\n\n</details>'
+    opened = " open" if "open" in cell.directives_ else ""
+    text = (
+        f'<details class="code-fold"{opened}>\n<summary>{title}</summary>\n\n{text}\n\n</details>'
+    )
     return text_cell(text)
 
 
