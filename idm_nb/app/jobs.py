@@ -164,7 +164,9 @@ def report_on(model, facts, options):
     ----------
     model : fitted TableMap; facts : dict from a name to text; options : arguments of `fit`
     """
-    facts = {**facts, "branches": str(model.model_.branches_.n_branches)}
+    ways = model.fitted_.ways
+    more = f", and {len(ways.candidates)} candidates without support" * bool(ways.candidates)
+    facts = {**facts, "branches": f"{ways.count}{more}"}
     above = model.relevance().query("above_chance").column.tolist()
     named = f": {', '.join(above[:6])}" + ", ..." * (len(above) > 6) if above else ""
     facts["columns that matter"] = f"{len(above)} of {len(model.fitted_.encoder.parts)}{named}"
@@ -274,7 +276,10 @@ def write_cells(options, fitted):
     check_folder(out.parent, [out.name])
     table = ready(read_table(options.data, **fitted.reading(reading_of(options))), fitted)
     placed = fitted.place(table.frame)
-    columns, features = {"branch": placed.branch, "novel": placed.novel}, fitted.roles.features
+    columns, features = (
+        {"branch": fitted.ways.at(placed), "novel": placed.novel},
+        fitted.roles.features,
+    )
     for name, prediction, error in zip(features, *(a.T for a in fitted.decoded(placed))):
         end = "" if len(features) == 1 else f"_{name}"
         columns.update({f"prediction{end}": prediction, f"std{end}": error})

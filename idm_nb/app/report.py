@@ -15,11 +15,11 @@ from functools import cache
 
 import numpy as np
 
+from .table_map import differing
 from .tables import with_values
-from ..core.pictures import Colouring, bars, branch_legend, colour_bar
+from ..core.pictures import Colouring, bars, branch_legend, colour_bar, palette
 from ..diffusion.neighbors import nearest
-from ..idm.reeb import reeb_graph
-from ..regression.verdict import SMALL, percent
+from ..regression.verdict import SMALL, short
 
 # %% ../../nbs/12_application/49_report.ipynb #c77fe0b8
 @dataclass
@@ -30,6 +30,7 @@ class Section:
     ----------
     heading, text : str
     table : dict from name to column, or empty
+    marks : dict from name of a column of the table to a mask of its cells that are marked
     figures : dict from description to matplotlib figure, or empty
     points : list of str, or empty
     folded : bool, is the part closed at first
@@ -39,14 +40,20 @@ class Section:
     heading: str
     text: str = ""
     table: dict = field(default_factory=dict)
+    marks: dict = field(default_factory=dict)
     figures: dict = field(default_factory=dict)
     points: list = field(default_factory=list)
     folded: bool = False
     search: dict = field(default_factory=dict)
 
     def rows(self):
-        "Rows of the table."
-        return zip(*self.table.values())
+        "Rows of the table: of each cell its text, is it marked, is it a number."
+        found = []
+        for name, cells in self.table.items():
+            marks = self.marks.get(name, [False] * len(cells))
+            number = [isinstance(cell, (int, float, np.number)) for cell in cells]
+            found.append(zip(map(shown, cells), marks, number))
+        return list(zip(*found))
 
 
 DPI = 160  # sharp on paper
@@ -62,10 +69,24 @@ def picture(figure):
 
 
 def shown(value):
-    "A `value` in a cell of a table: three digits of a number, or text."
-    return f"{value:.3g}" if isinstance(value, (float, np.floating)) else str(value)
+    "A `value` in a cell of a table: three digits of a number, a day, or text; nothing for a gap."
+    if value is None or value != value:
+        return ""
+    number = isinstance(value, (float, np.floating))
+    return short(float(value)) if number else str(value).removesuffix(" 00:00:00")
 
 
+def cut(words, most=24):
+    "Distinct `words` without the end, or the middle, of long ones, so that they stay different."
+    for size in range(most, max(map(len, words), default=0)):
+        for end in (0, size // 2):
+            short = lambda w: w[: size - 1 - end] + "…" + w[len(w) - end :]
+            found = [w if len(w) <= size else short(w) for w in words]
+            if len({*found}) == len(words):
+                return found
+    return list(words)
+
+# %% ../../nbs/12_application/49_report.ipynb #4a9d3c10
 def new_figure(width, height):
     "An empty figure of `width` times `height` inches."
     from matplotlib.figure import Figure
@@ -81,44 +102,9 @@ def page_template():
     pages = Environment(
         loader=PackageLoader("idm_nb.app", "pages"), autoescape=True, trim_blocks=True
     )
-    pages.filters.update(picture=picture, shown=shown)
+    pages.filters.update(picture=picture)
     pages.tests["numeric"] = lambda value: isinstance(value, (int, float, np.number))
     return pages.get_template("report.html")
-
-# %% ../../nbs/12_application/49_report.ipynb #5c10893b
-MOST_REFITTED = 10000  # rows for which ten refits of the branches take less time than the fit
-
-
-@dataclass(frozen=True)
-class Ways:
-    """The branches of a report.
-
-    Attributes
-    ----------
-    count : int; names : list of str; branch : (N,) int array, of the training rows
-    kept : (q,) int array, of the rows kept back
-    graph : ReebGraph, or None for several features; candidates : list of dicts, see `ReebGraph.at`
-    """
-
-    count: int
-    branch: np.ndarray
-    kept: np.ndarray
-    graph: object
-    candidates: list
-
-
-def ways_of(fitted):
-    "The `Ways` of `fitted`, a FittedTable."
-    model, kept = fitted.model, fitted.placed_kept.branch if len(fitted.kept) else np.empty(0, int)
-    count = model.branches_.n_branches
-    if count == 1 or not len(model.branches_.nodes):
-        return Ways(count, model.branch_, kept, None, [])
-    graph = reeb_graph(model)
-    if len(model.branch_) <= MOST_REFITTED:
-        graph = graph.at()
-    if len(kept):
-        kept = graph.assign(fitted.placed_kept.X)
-    return Ways(len(graph.branches), graph.membership, kept, graph, list(graph.candidates))
 
 # %% ../../nbs/12_application/49_report.ipynb #4d73a3cd
 def joins(nodes, ends, low, high):
@@ -140,24 +126,18 @@ def joins(nodes, ends, low, high):
     return found
 
 
-def branch_table(model, truth, names, graph=None):
-    """Columns of a table of the branches.
-
-    Parameters
-    ----------
-    model : fitted IteratedDiffusionMap; truth : (N, n) array, features of its rows, NaN if unknown
-    names : list of n str; graph : ReebGraph, default None: all branches of the map
-    """
-    known, branch = model.branches_, model.branch_ if graph is None else graph.membership
-    nodes, ends = (known.nodes, known.ends) if graph is None else (graph.nodes, graph.branches)
-    count = int(branch.max()) + 1
+def branch_table(fitted):
+    "Columns of a table of the branches of `fitted`, a FittedTable."
+    branch, count = fitted.ways.branch, fitted.ways.count
     table = {"branch": list(range(count)), "rows": np.bincount(branch, minlength=count)}
-    for name, column in zip(names, truth.T):
+    for name, column in zip(fitted.roles.features, fitted.rows.truth.T):
         for kind, end in (("lowest", np.nanmin), ("highest", np.nanmax)):
             values = [column[(branch == b) & np.isfinite(column)] for b in range(count)]
             table[f"{kind}_{name}"] = np.array([end(v) if len(v) else np.nan for v in values])
-    spans = [table[f"{kind}_{names[0]}"] for kind in ("lowest", "highest")]
-    return {**table, "joins": joins(nodes, ends, *spans) if len(ends) else [""] * count}
+    spans = [table[f"{kind}_{fitted.roles.features[0]}"] for kind in ("lowest", "highest")]
+    graph = fitted.ways.graph(fitted.model)
+    met = [""] * count if graph is None else joins(graph.nodes, graph.branches, *spans)
+    return table | ({"joins": met} if any(met) else {})
 
 # %% ../../nbs/12_application/49_report.ipynb #7ebaed07
 def typical_errors(names, truth, predicted):
@@ -187,118 +167,173 @@ def judged_rows(fitted):
     return (fitted.rows.truth[known], *fitted.decoded(placed), np.zeros(known.sum(), bool), False)
 
 
-def headline_of(fitted, ways):
-    """What was found, in one to three sentences.
-
-    Parameters
-    ----------
-    fitted : FittedTable; ways : Ways
-    """
+def findings(fitted):
+    "What was found, how far to trust it, and the rest of the verdict: text, list of str, text."
     verdict, names = fitted.model.verdict_, " and ".join(fitted.roles.features)
+    cautions = [sentence for _, sentence in verdict.cautions]
+    rest = verdict.sentences()[len(cautions) :]
     if verdict.kind not in ("known", "perhaps"):
+        first = f"No relation was found: the columns are not shown to predict {names} better than chance."
         return (
-            f"No relation was found: the columns are not shown to predict {names} better than chance. "
-            f"Do not draw conclusions from the pictures below."
+            first,
+            cautions + ["Do not draw conclusions from the pictures below."],
+            " ".join(rest),
         )
     truth, values, _, novel, _ = judged_rows(fitted)
     usual = ~novel if not novel.all() else slice(None)
     size = [
-        f"A prediction of {name} is typically off by {error:.2g}; the mean would be off by {rest:.2g}."
-        for name, error, rest in typical_errors(fitted.roles.features, truth[usual], values[usual])[
-            :3
-        ]
+        f"A prediction of {name} is typically off by {short(error)}; the mean would be off by {short(rest)}."
+        for name, error, rest in typical_errors(fitted.roles.features, truth[usual], values[usual])
     ]
-    ways = (
-        f" There are {ways.count} different ways to reach the same value." if ways.count > 1 else ""
-    )
-    known = f"The columns explain {percent(verdict.r2)} of the variation of {names} in rows not used for it."
+    if fitted.ways.count > 1:
+        size.append(f"There are {fitted.ways.count} different ways to reach the same value.")
     if not verdict.beats_chance:
-        known += " These rows are too few to be sure: it may be chance."
-    return " ".join([known, *size]) + ways
+        size.append("These rows are too few to be sure: it may be chance.")
+    if cautions:
+        size.append("Read the cautions first.")
+    return " ".join([rest[0], *size[:3]]), cautions, " ".join(rest[1:])
 
 # %% ../../nbs/12_application/49_report.ipynb #96795021
-MOST_EFFECTS, STEPS, MOST_ROWS = 6, 15, 200
+MOST_EFFECTS, STEPS, MOST_ROWS = 9, 15, 200
 
 
-def effect_of(fitted, k):
-    """Mean prediction if one column has a given value in all rows, the other columns as they are.
+@dataclass(frozen=True)
+class Effect:
+    """Predictions if one column has a given value in all rows, the other columns as they are.
+
+    Attributes
+    ----------
+    name : str, the column; values : list of words, or array of numbers or dates
+    each : (s, r) array, predictions of rows; means : (s,) array; branch : (r,) int array, of the rows
+    """
+
+    name: str
+    values: object
+    each: np.ndarray
+    means: np.ndarray
+    branch: np.ndarray
+
+    @classmethod
+    def of(cls, fitted, name):
+        "The effect of the column `name` on rows of `fitted` that were kept back, if there are any."
+        part = fitted.encoder.parts[fitted.encoder.names.index(name)]
+        rows = fitted.kept if len(fitted.kept) else fitted.rows
+        frame = rows.part(np.unique(np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int))).frame
+        column = frame[name]
+        if part.kind == "words":
+            values = [word for word in part.words if word is not None]
+        elif part.kind == "text":
+            values = list(column.value_counts().index[:STEPS])
+        else:
+            shares = np.linspace(0.02, 0.98, STEPS)
+            values = column.dropna().quantile(shares, interpolation="nearest")
+            values = values.drop_duplicates().to_numpy()
+        placed = [fitted.place(with_values(frame, {name: value})) for value in values]
+        each = np.stack([fitted.decoded(p)[0][:, 0] for p in placed])
+        means = np.stack([p.values.mean(axis=0) for p in placed])  # of an angle: sine and cosine
+        means = fitted.coding.decode(means)[:, 0]
+        return cls(name, values, each, means, fitted.ways.at(fitted.place(frame)))
+
+
+def effects_of(fitted):
+    """Effects of the most relevant columns.
 
     Parameters
     ----------
-    fitted : FittedTable; k : int, place of the column in the encoder
+    fitted : FittedTable
 
     Returns
     -------
-    values : list of words, or array of numbers or dates; means : (s,) array
+    effects : list of Effect
+    limits : (low, high), of the feature; chance : (low, high), where the means of a column without
+        influence may lie, or None for an angle
     """
-    part, rows = fitted.encoder.parts[k], fitted.kept if len(fitted.kept) else fitted.rows
-    rows = rows.part(np.unique(np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int)))
-    frame, column = rows.frame, rows.frame[part.name]
-    if part.kind == "words":
-        values = [word for word in part.words if word is not None]
-    elif part.kind == "text":
-        values = list(column.value_counts().index[:STEPS])
-    else:
-        values = column.dropna().quantile(np.linspace(0.02, 0.98, STEPS), interpolation="nearest")
-        values = values.drop_duplicates().to_numpy()
-    placed = [fitted.place(with_values(frame, {part.name: value})) for value in values]
-    return values, np.array([fitted.decoded(p)[0][:, 0].mean() for p in placed])
+    found = fitted.relevance
+    above = [name for name, _, _, passed in found.ranked() if passed][:MOST_EFFECTS]
+    effects = [Effect.of(fitted, name) for name in above]
+    if fitted.coding.unit is not None or not effects:
+        turn = getattr(fitted.coding, "turn", 0.0)
+        return effects, (-turn / 2, turn / 2), None
+    # a column with the relevance r moves predictions by sqrt(r) standard deviations
+    half = np.sqrt(max(found.threshold, 0)) * np.nanstd(fitted.rows.truth[:, 0])
+    middle = np.mean([effect.means.mean() for effect in effects])
+    every = np.concatenate([effect.each.ravel() for effect in effects])
+    low, high = np.quantile(every, [0.01, 0.99]) + [-half, half]
+    return effects, (low, high), (middle - half, middle + half)
+
+# %% ../../nbs/12_application/49_report.ipynb #4a9d3c13
+LINES = 40  # rows that are drawn one by one
 
 
-def draw_effects(fitted):
-    "Figure of the effects of the relevant columns of `fitted`; None if there are none."
-    above = [name for name, _, _, passed in fitted.relevance.ranked() if passed][:MOST_EFFECTS]
-    if not above:
-        return None
-    names = fitted.encoder.names
-    across = min(3, len(above))
-    down = -(-len(above) // across)
-    figure = new_figure(3.1 * across, 2.5 * down)
-    for place, name in enumerate(above, 1):
-        values, means = effect_of(fitted, names.index(name))
-        ax = figure.add_subplot(down, across, place)
-        if isinstance(values, list):
-            order = np.argsort(means)[-STEPS:]
-            short = [str(values[i])[:18] for i in order]
-            ax.plot(means[order], np.arange(len(order)), "o", ms=5)
-            ax.set_yticks(np.arange(len(order)), short, fontsize=7)
-            ax.set_xlabel(fitted.roles.features[0], fontsize=8)
+def draw_effect(effect, feature, limits, chance):
+    """Figure of one Effect: a point or a line for each row, and the mean.
+
+    Parameters
+    ----------
+    effect : Effect; feature : str; limits, chance : see `effects_of`
+    """
+    words, some = isinstance(effect.values, list), np.linspace(0, 1, LINES)
+    some = np.unique((some * (len(effect.branch) - 1)).astype(int))
+    several = effect.branch.max() > 0
+    colours = Colouring(effect.branch[some], "label").colours if several else ["0.7"] * len(some)
+    order = np.argsort(effect.means)[-STEPS:] if words else np.arange(len(effect.means))
+    each, means, places = effect.each[order], effect.means[order], np.arange(len(order))
+    figure = new_figure(3, 0.8 + 0.2 * max(len(order), 3) if words else 2.2)
+    ax = figure.add_subplot()
+    for row, colour in zip(some, colours):
+        one = each[:, row]
+        if words:
+            shift = 0.5 * (row * 0.618034 % 1 - 0.5)
+            ax.plot(one, places + shift, ".", ms=3, color=colour, alpha=0.7, zorder=1)
         else:
-            ax.plot(values, means, ".-")
-            ax.set_xlabel(name, fontsize=8)
-            ax.set_ylabel(fitted.roles.features[0], fontsize=8)
-            ax.tick_params(axis="x", rotation=30 if values.dtype.kind == "M" else 0)
-        ax.tick_params(labelsize=7)
-        ax.set_title(name[:30], fontsize=9)
-        ax.spines[["top", "right"]].set_visible(False)
+            ax.plot(effect.values, one, color=colour, lw=0.5, alpha=0.7, zorder=1)
+    if words:
+        ax.plot(means, places, "o", ms=5, color="black")
+        ax.set_yticks(places, cut([str(effect.values[i]) for i in order]), fontsize=7)
+        ax.set(xlabel=feature, xlim=limits, ylim=(-0.6, len(order) - 0.4))
+    else:
+        ax.plot(effect.values, means, color="black", lw=1.5)
+        ax.set(xlabel=effect.name, ylabel=feature, ylim=limits)
+        ax.tick_params(axis="x", rotation=30 if effect.values.dtype.kind == "M" else 0)
+    if chance is not None:
+        (ax.axvspan if words else ax.axhspan)(*chance, color="0.9", zorder=0)
+    ax.tick_params(labelsize=7)
+    ax.set_title(effect.name if words else "", fontsize=9)
+    ax.spines[["top", "right"]].set_visible(False)
     return figure
 
 # %% ../../nbs/12_application/49_report.ipynb #a92bc6e0
 def depends_section(fitted):
     "The section on the relevant columns of `fitted`, a FittedTable."
-    found = fitted.relevance
-    above = [(name, value) for name, value, _, passed in found.ranked() if passed]
-    words = ", ".join(f"{name} ({value:.2g})" for name, value in above[:10])
-    more = f" and {len(above) - 10} more" if len(above) > 10 else ""
-    feature = " and ".join(fitted.roles.features)
-    text = (
-        f"Relevance is what the prediction of {feature} loses if a column is permuted among the rows: "
-        f"0 for a column without influence, 1 if it alone determines {feature}. Above chance "
-        f"{'are' if len(above) != 1 else 'is'} {len(above)} of {len(found.names)} columns"
-        f"{f': {words}{more}' if above else ''}. Grey bars are within chance."
+    found, feature = fitted.relevance, " and ".join(fitted.roles.features)
+    above = [name for name, _, _, passed in found.ranked() if passed]
+    named = ", ".join(above[:10]) + f" and {len(above) - 10} more" * (len(above) > 10)
+    text = f"Of {len(found.names)} columns {len(above) or 'none'} {'is' if len(above) == 1 else 'are'} above chance"
+    text += f": {named}." if above else "."
+    text += (
+        f" The relevance of a column is what the prediction of {feature} loses if its cells are shuffled "
+        f"among the rows: 0 for a column without influence, 1 if it alone determines {feature}. "
+        f"Grey bars are within chance (dashed line)."
     )
-    figure = new_figure(5, 0.8 + 0.24 * min(20, len(found.names)))
-    bars(found.values, found.names, figure.add_subplot(), threshold=found.threshold)
-    figures = {"Relevance of the columns; dashed: the level of chance": figure}
-    effects = draw_effects(fitted)
-    if effects is not None:
-        figures[f"Predicted {feature} for each value of a column, other columns as they are"] = (
-            effects
+    effects, limits, chance = effects_of(fitted)
+    if effects:
+        text += (
+            " Each picture below gives all rows one value of a column, and leaves their other columns as they "
+            "are: predictions of single rows, and in black the mean. Where the mean leaves the grey band, "
+            "the column does more than chance."
         )
+    figure = new_figure(5, 0.8 + 0.24 * min(20, len(found.names)))
+    ax = bars(found.values, cut(found.names, 30), figure.add_subplot(), threshold=found.threshold)
+    ax.set_xlabel("relevance", fontsize=9)
+    ax.tick_params(axis="x", labelsize=8)
+    figures = {"Relevance of the columns; dashed: the level of chance": figure}
+    for effect in effects:
+        about = f"{feature} for each value of {effect.name}"
+        figures[about] = draw_effect(effect, fitted.roles.features[0], limits, chance)
     return Section("What it depends on", text, figures=figures)
 
 # %% ../../nbs/12_application/49_report.ipynb #1ec75f42
-PAIRS = 10  # of branches that are described at most
+PAIRS, MOST_WAYS, MOST_COLUMNS = 10, 3, 6  # pairs of branches, counterparts and columns on the page
 
 
 def branch_colours(count):
@@ -308,74 +343,84 @@ def branch_colours(count):
     return ListedColormap(Colouring(np.arange(count), "label").colours)
 
 
-def other_row(fitted, branch):
-    """A typical training row, and its counterpart: two frames, or None if there is none.
-
-    Parameters
-    ----------
-    fitted : FittedTable; branch : (N,) int array, of the training rows
-    """
-    known = fitted.model.map_
-    values = known.values[known.rows.inverse][:, 0]
+def typical_row(fitted):
+    "Place of the training row with the median prediction on the largest branch of `fitted`."
+    known, branch = fitted.model.map_, fitted.ways.branch
     rows = np.flatnonzero(branch == np.bincount(branch).argmax())
-    row = fitted.rows.part([rows[np.argsort(values[rows])[len(rows) // 2]]])
-    found = fitted.counterparts(row.frame[fitted.encoder.names], 1)
-    return None if found.empty else (row, found)
+    values = known.values[known.rows.inverse][rows, 0]
+    return rows[np.argsort(values)[len(rows) // 2]]
 
 
-def example_text(fitted, ways):
-    """A sentence about a row and another one with the same value; empty if there is none.
+def short_cells(fitted, names):
+    "Function from a frame to the columns `names` as lists of short text, long words without their middle."
+    texts = {}
+    for name in names:
+        column = fitted.rows.frame[name]
+        if column.dtype.kind == "O":
+            words = list(column.dropna().unique())
+            texts[name] = dict(zip(words, cut(words)))
+    told = lambda name, cell: texts.get(name, {}).get(cell, cell)
+    return lambda frame: {n: [shown(told(n, cell)) for cell in frame[n]] for n in names}
 
-    Parameters
-    ----------
-    fitted : FittedTable; ways : Ways
+
+def ways_table(fitted):
+    """A typical row and rows that reach its value in another way.
+
+    Returns
+    -------
+    dict of columns, and marks of what differs, see `Section`; empty if there are no such rows
     """
-    pair = other_row(fitted, ways.branch)
-    if pair is None:
-        return ""
-    row, found = pair
-    names = [name for name, _, _, above in fitted.relevance.ranked() if above][:4]
-    tell = lambda frame: ", ".join(f"{n} {shown(frame[n].iloc[0])}" for n in names)
-    feature, must = fitted.roles.features[0], found.must_change.iloc[0]
-    text = (
-        f"For example row {row.numbers[0]} ({tell(row.frame)}) has {feature} {shown(row.truth[0, 0])}, "
-        f"and row {found.training_row.iloc[0]} ({tell(found)}) has {shown(found[feature].iloc[0])}"
-    )
-    if ways.count > 1 and must:
-        return f"{text}: another way. To get from one to the other, {must} must change."
-    return f"{text}, although they differ most among all rows with this value."
+    row = fitted.rows.part([typical_row(fitted)]).frame
+    found = fitted.counterparts(row[fitted.encoder.names], MOST_WAYS)
+    if found.empty:
+        return {}, {}
+    feature, names = fitted.roles.features[0], fitted.ranked_names()
+    above = [name for name, *_, passed in fitted.relevance.ranked() if passed]
+    names = (above or names)[:MOST_COLUMNS]
+    places = [typical_row(fitted), *np.searchsorted(fitted.rows.numbers, found.training_row)]
+    rows, index = fitted.rows.part(places), fitted.roles.index
+    table = {"row": list(rows.numbers.astype(str) if index is None else rows.frame[index])}
+    table |= {feature: list(rows.truth[:, 0])} | short_cells(fitted, names)(rows.frame)
+    X = fitted.encode(rows.frame)
+    marks = dict(zip(fitted.encoder.names, differing(fitted, X, X[:1]).T))
+    if fitted.ways.count > 1:
+        table["must change"] = ["", *found.must_change]
+    return table, marks
 
-
-def ways_section(fitted, ways):
-    """The section on branches.
-
-    Parameters
-    ----------
-    fitted : FittedTable; ways : Ways
-    """
-    feature, model = fitted.roles.features[0], fitted.model
-    points = [example_text(fitted, ways)] if model.verdict_.beats_chance else []
-    if ways.count == 1:
+# %% ../../nbs/12_application/49_report.ipynb #4a9d3c11
+def ways_section(fitted):
+    "The section on ways to the same value of `fitted`, a FittedTable."
+    feature, ways = fitted.roles.features[0], fitted.ways
+    sure = fitted.model.verdict_.beats_chance and fitted.coding.unit is None
+    table, marks = ways_table(fitted) if sure else ({}, {})
+    text = f"Rows with one value of {feature} form a single set at every value: there is one way."
+    then = "that differ most from it"
+    if ways.count > 1:
         text = (
-            f"Rows with one value of {feature} form a single set at every value: there is one way."
+            f"Rows with the same value of {feature} fall into sets that are not connected. Followed "
+            f"from value to value they are {ways.count} branches: different ways to reach a value."
         )
-        if ways.candidates:
-            text += f" {candidates_text(ways)}"
-        return Section("Ways to the same value", text, points=[p for p in points if p])
-    figures = {}
-    if ways.graph is not None:
+        then = "on other branches, and what must change to get there"
+    text += candidates_text(ways)
+    if table:
+        text += (
+            f" The table begins with a typical row; below it are rows with the same prediction {then}. "
+            f"What differs is bold."
+        )
+    return Section("Ways to the same value", text, table, marks)
+
+
+def branches_section(fitted):
+    "The section that describes several branches of `fitted`, a FittedTable."
+    feature, figures, ways = fitted.roles.features[0], {}, fitted.ways
+    graph = ways.graph(fitted.model)
+    if graph is not None:
         figure = new_figure(4.5, 3.6)
-        ways.graph.plot(figure.add_subplot(), cmap=branch_colours(ways.count)).set_ylabel(feature)
+        graph.plot(figure.add_subplot(), cmap=branch_colours(ways.count)).set_ylabel(feature)
         figures[f"The branches, {feature} upwards; each point is a row"] = figure
-    text = (
-        f"Rows with the same value of {feature} fall into sets that are not connected. Followed from "
-        f"value to value they are {ways.count} branches: different ways to reach the same value. "
-        f"{candidates_text(ways)}"
-    )
-    table = branch_table(model, fitted.rows.truth, fitted.roles.features, ways.graph)
-    told = fitted.contrast.sentences()[:PAIRS] if not ways.candidates else []
-    points += [f"{s[0].upper()}{s[1:]}." for s in told]
-    return Section("Ways to the same value", text, table, figures, [p for p in points if p])
+    told = fitted.contrast.sentences()[:PAIRS]
+    points = [f"{s[0].upper()}{s[1:]}." for s in told]
+    return Section("The branches", "", branch_table(fitted), figures=figures, points=points)
 
 # %% ../../nbs/12_application/49_report.ipynb #455c51cc
 def candidates_text(ways):
@@ -385,63 +430,71 @@ def candidates_text(ways):
         return ""
     what = "A further branch is a candidate" if n == 1 else f"{n} further branches are candidates"
     return (
-        f"{what} only: refits on half of the rows do not keep {'it' if n == 1 else 'them'} apart."
+        f" {what} only: refits on half of the rows do not keep {'it' if n == 1 else 'them'} apart."
     )
 
 # %% ../../nbs/12_application/49_report.ipynb #2ea49c5f
-def main_difference(points, values, branch):
-    """Direction `(k,)` in which rows of nearly equal feature differ most.
+def main_difference(X, values, branch):
+    """Direction `(m,)` in which rows of nearly equal feature differ most.
 
     Parameters
     ----------
-    points : (N, k) array; values : (N,) array, feature; branch : (N,) int array, whose means are apart
+    X : (N, m) array, coordinates; values : (N,) array, feature
+    branch : (N,) int array; if there are several, the direction between them
     """
     order = np.argsort(values, kind="stable")
-    steps = np.diff(points[order], axis=0)
-    if branch.max() > 0:
-        jumps = np.sign(np.diff(branch[order]))
-        if jumps.any() and np.any(jumps @ steps):
-            found = jumps @ steps
-            return found / np.linalg.norm(found)
+    steps = np.diff(X[order], axis=0)
+    between = np.sign(np.diff(branch[order])) @ steps
+    if branch.max() > 0 and np.any(between):
+        return between / np.linalg.norm(between)
     found = np.linalg.eigh(steps.T @ steps)[1][:, -1]
     return found * np.sign(found[np.abs(found).argmax()])
 
 
-def draw_map(fitted, ways):
-    """Figure of the map: the feature across, the main difference of rows of equal feature upwards.
+def shade_of(column):
+    "Colouring of rows by a typed `column`, and the words of its colours, or None for numbers."
+    if column.dtype.kind != "O":
+        numbers = column.astype("int64") if column.dtype.kind == "M" else column.astype(float)
+        return Colouring(numbers.fillna(numbers.median()).to_numpy()), None
+    words, most = column.fillna("(gap)"), len(palette("label"))
+    often = list(words.value_counts().index[: most - 1])
+    if words.nunique() > most:
+        words = words.where(words.isin(often), "(other)")
+    names, codes = np.unique(words.to_numpy(str), return_inverse=True)
+    return Colouring(codes, "label"), list(names)
 
-    Parameters
-    ----------
-    fitted : FittedTable; ways : Ways
+
+def draw_map(fitted):
+    """Figure of the map of `fitted`, a FittedTable, and a description.
+
+    The feature is across, the main difference of rows with equal feature upwards, in relevant columns.
     """
-    known, X = fitted.model.map_, fitted.encode(fitted.rows.frame)
-    rows = known.rows
-    points, values = rows.points[rows.inverse], fitted.rows.truth[:, 0]
-    values = np.where(np.isfinite(values), values, known.values[rows.inverse][:, 0])
-    height = points @ main_difference(points, values, ways.branch)
-    label = "main difference of rows with the same value"
-    if ways.count == 1:
-        apart = height - running_mean(height, values)
-        named = [abs(np.corrcoef(apart, column)[0, 1]) if np.ptp(column) else 0 for column in X.T]
-        label += f": {fitted.encoder.labels()[int(np.nanargmax(named))]}"
-    figure = new_figure(6.2, 3.4)
+    ways = fitted.ways
+    known, feature, owners = fitted.model.map_, fitted.roles.features[0], fitted.encoder.owners
+    X = fitted.encode(fitted.rows.frame) * fitted.weights
+    values = fitted.rows.truth[:, 0]
+    values = np.where(np.isfinite(values), values, known.values[known.rows.inverse][:, 0])
+    direction = main_difference(X, values, ways.branch)
+    share = np.bincount(owners, direction**2, minlength=len(fitted.encoder.parts))
+    name = fitted.encoder.names[int(share.argmax())]
+    figure = new_figure(5.6, 3.4)
     ax = figure.add_subplot()
-    shade = Colouring(ways.branch, "label") if ways.count > 1 else Colouring(values)
+    shade, words = Colouring(ways.branch, "label"), None
+    if ways.count == 1:
+        shade, words = shade_of(fitted.rows.frame[name])
+    height = X @ direction
     ax.scatter(values, height, s=9, c=shade.colours, linewidths=0, alpha=0.8, rasterized=True)
-    ax.set_xlabel(fitted.roles.features[0])
-    ax.set_ylabel(label, fontsize=8)
+    ax.set_xlabel(feature)
+    ax.set_ylabel("difference at equal " + feature, fontsize=9)
+    ax.set_yticks([])
     ax.spines[["top", "right"]].set_visible(False)
-    branch_legend(ax, shade) if ways.count > 1 else colour_bar(ax, shade, fitted.roles.features[0])
-    return figure
-
-
-def running_mean(column, values):
-    "Running mean `(N,)` of a column in the order of values."
-    order, width = np.argsort(values, kind="stable"), max(3, len(values) // 20)
-    mean = np.convolve(np.pad(column[order], width, mode="edge"), np.ones(2 * width + 1), "valid")
-    found = np.empty(len(column))
-    found[order] = mean / (2 * width + 1)
-    return found
+    if shade.kind == "label":
+        branch_legend(ax, shade, words and cut(words), name if words else "branch")
+    else:
+        colour_bar(ax, shade, name)
+    by = f"coloured by {name}, in which they differ most" if ways.count == 1 else "by branch"
+    about = f"Each point is a row: {feature} across; rows with the same {feature} are apart upwards, {by}"
+    return figure, about
 
 # %% ../../nbs/12_application/49_report.ipynb #96aadc28
 def draw_predictions(fitted, limit=3):
@@ -483,56 +536,50 @@ def errors_section(fitted, facts):
     """
     truth, values, errors, novel, kept = judged_rows(fitted)
     names, usual = fitted.roles.features, ~novel if not novel.all() else slice(None)
-    size = [f"{e:.2g} for {n}" for n, e, _ in typical_errors(names, truth[usual], values[usual])]
+    size = [f"{short(e)} for {n}" for n, e, _ in typical_errors(names, truth[usual], values[usual])]
     inside, count = np.mean(np.abs(truth - values) <= 1.96 * errors), int(novel.sum())
     text = (
         f"Predicted against true values of {len(truth)} rows {'that were kept back' * kept}"
         f"{'by a prediction without the row' * (not kept)}. The root mean square error"
         f"{' of the rows that are not novel' * bool(count)} is {', '.join(size)}. Intervals that should "
-        f"hold 95 % of the values hold {inside:.0%}. {count or 'No'} row{'s are' if count != 1 else ' is'} "
+        f"hold 95 % of the values hold {100 * inside:.0f} %. {count or 'No'} row{'s are' if count != 1 else ' is'} "
         f"novel: unlike all rows of the training{' (red crosses)' * bool(count)}."
     )
     table = {"figure": list(facts), "value": list(facts.values())} if facts else {}
     figures = {"Predicted against true values, with intervals of 95 %": draw_predictions(fitted)}
-    return Section("Predicted and true", text, table, figures)
+    return Section("Predicted and true", text, table, figures=figures)
 
 # %% ../../nbs/12_application/49_report.ipynb #40f4d0bb
-MOST_FOUND, MOST_ALIKE, MOST_COLUMNS = 1000, 5, 6
+MOST_FOUND, MOST_ALIKE = 1000, 5
 
 
-def search_data(fitted, ways):
-    """Data of the search for rows, a dict for JSON.
-
-    Parameters
-    ----------
-    fitted : FittedTable; ways : Ways
-    """
+def search_data(fitted):
+    "Data of the search for rows of `fitted`, a FittedTable: a dict for JSON."
     index, rng = fitted.roles.index, np.random.default_rng(0)
     some = fitted.rows.part(np.sort(rng.permutation(len(fitted.rows))[:MOST_FOUND]))
     sets = [(some, "train")] + [(fitted.kept, "kept back")] * bool(len(fitted.kept))
     names = fitted.ranked_names()[:MOST_COLUMNS]
-    told = lambda rows: [
-        [shown(v) if v == v and v is not None else "" for v in row]
-        for row in rows.frame[names].itertuples(index=False, name=None)
-    ]
+    cells = short_cells(fitted, names)
+    told = lambda rows: list(zip(*cells(rows.frame).values()))
     called = lambda rows: (
         rows.numbers.astype(str) if index is None else rows.frame[index].astype(str).to_numpy()
     )
-    rows, known = [], fitted.model.embedding_
+    rows, known, X = [], fitted.model.embedding_, fitted.encode(fitted.rows.frame)
+    places = [fitted.encoder.names.index(name) for name in names]
     for part, kind in sets:
         placed = fitted.place(part.frame)
         values, errors = fitted.decoded(placed)
         near = nearest(known, placed.embedding, min(MOST_ALIKE + 1, len(known)))[0]
-        for k, (name, cells) in enumerate(zip(called(part), told(part))):
-            others = [int(i) for i in near[k] if fitted.rows.numbers[i] != part.numbers[k]][
-                :MOST_ALIKE
-            ]
+        for k, (name, own) in enumerate(zip(called(part), told(part))):
+            others = [int(i) for i in near[k] if fitted.rows.numbers[i] != part.numbers[k]]
+            others = others[:MOST_ALIKE]
+            marks = differing(fitted, X[others], placed.X[k])[:, places].astype(int).tolist()
             numbers = [shown(float(x)) for x in (part.truth[k, 0], values[k, 0], errors[k, 0])]
-            rows.append([name, kind, *numbers, cells, others])
-    wanted = sorted({i for row in rows for i in row[-1]})
+            rows.append([name, kind, *numbers, own, list(zip(others, marks))])
+    wanted = sorted({i for row in rows for i, _ in row[-1]})
     used = fitted.rows.part(wanted)
     pairs = zip(wanted, called(used), used.truth[:, 0], told(used))
-    others = {int(i): [str(name), shown(float(value)), cells] for i, name, value, cells in pairs}
+    others = {int(i): [str(name), shown(float(value)), own] for i, name, value, own in pairs}
     return dict(columns=names, feature=fitted.roles.features[0], rows=rows, others=others)
 
 
@@ -541,14 +588,9 @@ def as_json(data):
     return json.dumps(data, allow_nan=False).replace("<", "\\u003c")
 
 # %% ../../nbs/12_application/49_report.ipynb #3e64eaec
-def advice(fitted, ways):
-    """What to do next, a list of sentences.
-
-    Parameters
-    ----------
-    fitted : FittedTable; ways : Ways
-    """
-    verdict = fitted.model.verdict_
+def advice(fitted):
+    "What to do next with `fitted`, a FittedTable: a list of sentences."
+    verdict, ways = fitted.model.verdict_, fitted.ways
     if not verdict.beats_chance:
         return [
             "Check that the rows of the data and of the feature belong together and are in one order.",
@@ -574,7 +616,8 @@ def advice(fitted, ways):
         )
     if len(fitted.kept) and fitted.placed_kept.novel.any():
         count = int(fitted.placed_kept.novel.sum())
-        found.append(f"Look at the {count} novel rows before you use their predictions.")
+        which = f"{count} novel rows" if count > 1 else "novel row"
+        found.append(f"Look at the {which} before you use their predictions.")
     found.append(
         "Place new rows with the saved model, look up the training rows that are most alike, and ask for "
         "rows that reach the same value in another way."
@@ -620,33 +663,32 @@ def table_report(fitted, facts=None):
     -------
     str, a self-contained HTML page
     """
-    ways, feature = ways_of(fitted), " and ".join(fitted.roles.features)
-    named = "the branches" if ways.count > 1 else feature
-    about = f"The map: each point is a row; {feature} across, coloured by {named}"
-    key = [
-        ("rows", f"{fitted.count}"),
-        *[("rows drawn from them", f"{len(fitted.rows) + len(fitted.kept)}")]
-        * (fitted.count > len(fitted.rows) + len(fitted.kept)),
-        ("data columns", f"{len(fitted.encoder.parts)}"),
-        ("rows kept back", f"{len(fitted.kept)}"),
-        (
-            "branches",
-            f"{ways.count}" + f" and {len(ways.candidates)} candidate(s)" * bool(ways.candidates),
-        ),
-    ]
+    ways, feature = fitted.ways, " and ".join(fitted.roles.features)
+    headline, cautions, more = findings(fitted)
+    drawn = len(fitted.rows) + len(fitted.kept)
+    source = fitted.source.rpartition("/")[2]
+    key = {"table": source} if "." in source else {}
+    key |= {"rows": fitted.count}
+    key |= {"rows drawn from them": drawn} if fitted.count > drawn else {}
+    key |= {"data columns": len(fitted.encoder.parts), "rows kept back": len(fitted.kept)}
+    key |= {"branches": ways.count}
+    key |= {"candidates": len(ways.candidates)} if ways.candidates else {}
+    figure, about = draw_map(fitted)
     sections = [
         depends_section(fitted),
-        ways_section(fitted, ways),
-        Section("The map", figures={about: draw_map(fitted, ways)}),
+        ways_section(fitted),
+        *([branches_section(fitted)] if ways.count > 1 else []),
+        Section("The map", figures={about: figure}),
         errors_section(fitted, facts),
-        Section("Find a row", search=search_data(fitted, ways)),
-        Section("What to do next", points=advice(fitted, ways)),
+        Section("Find a row", search=search_data(fitted)),
+        Section("What to do next", points=advice(fitted)),
         *details(fitted),
     ]
     return page_template().render(
-        title=f"What determines {feature}? {fitted.source.rpartition('/')[2]}",
-        headline=headline_of(fitted, ways),
-        verdict=str(fitted.model.verdict_),
+        title=f"What determines {feature}?",
+        headline=headline,
+        cautions=cautions,
+        more=more,
         facts=key,
         sections=sections,
         as_json=as_json,
@@ -654,11 +696,12 @@ def table_report(fitted, facts=None):
 
 # %% ../../nbs/12_application/49_report.ipynb #ddf07d8f
 def short_report(fitted):
-    "The headline, the map and the relevant columns of `fitted` as HTML, for a notebook."
-    ways = ways_of(fitted)
-    address, width = picture(draw_map(fitted, ways))
+    "The finding, the map and the relevant columns of `fitted` as HTML, for a notebook."
+    figure, about = draw_map(fitted)
+    address, width = picture(figure)
     above = [(n, f"{v:.2g}") for n, v, _, passed in fitted.relevance.ranked() if passed][:5]
     rows = "".join(f"<tr><td>{html.escape(n)}</td><td>{v}</td></tr>" for n, v in above)
     table = f"<table><tr><th>column</th><th>relevance</th></tr>{rows}</table>" if above else ""
-    headline = html.escape(headline_of(fitted, ways))
-    return f'<p>{headline}</p><img alt="the map" width="{width}" src="{address}">{table}'
+    headline, cautions, _ = findings(fitted)
+    text = "".join(f"<p>{html.escape(line)}</p>" for line in [headline, *cautions])
+    return f'{text}<img alt="{html.escape(about)}" width="{width}" src="{address}">{table}'

@@ -38,7 +38,6 @@ from .tables import UsageError, with_values
 from ..core.files import allow_as_usual, regular, save_model
 from ..core.work import undisturbed
 from ..diffusion.neighbors import nearest
-from ..idm.reeb import reeb_graph
 from ..regression.verdict import N_NEAR
 
 # %% ../../nbs/12_application/50_results.ipynb #ff80d09a
@@ -129,11 +128,11 @@ def branch_labels(fitted):
     name = fitted.roles.label
     if name is None:
         return None
-    labels, branch = fitted.rows.frame[name].astype(str).to_numpy(), fitted.model.branch_
+    labels, branch = fitted.rows.frame[name].astype(str).to_numpy(), fitted.ways.branch
     mostly = [most_frequent(labels[branch == b]) for b in range(branch.max() + 1)]
     asked = labels, branch
     if len(fitted.kept):
-        asked = fitted.kept.frame[name].astype(str).to_numpy(), fitted.placed_kept.branch
+        asked = fitted.kept.frame[name].astype(str).to_numpy(), fitted.ways.at(fitted.placed_kept)
     share = float(np.mean(np.array(mostly)[asked[1]] == asked[0]))
     chance = float(np.mean(asked[0] == most_frequent(labels)))
     return dict(column=name, mostly=mostly, share=share, chance=chance)
@@ -207,12 +206,11 @@ def verdict_numbers(verdict):
     return {**without_nan(found), "sentences": verdict.sentences()}
 
 
-def counted(model):
-    "Number of branches of a fitted `model` and, for a scalar feature, of loops and pieces."
-    if not len(model.branches_.nodes):
-        return {"branches": model.branches_.n_branches}
-    graph = reeb_graph(model)
-    return {"branches": len(graph.branches), "loops": graph.n_loops, "pieces": graph.n_pieces}
+def counted(fitted):
+    "Numbers of branches and candidates of a FittedTable and, for a scalar feature, of loops and pieces."
+    ways, graph = fitted.ways, fitted.ways.graph(fitted.model)
+    found = {"branches": ways.count, "candidates": len(ways.candidates)}
+    return found if graph is None else found | dict(loops=graph.n_loops, pieces=graph.n_pieces)
 
 
 def summary_of(fitted, numbers, plain, label):
@@ -236,7 +234,7 @@ def summary_of(fitted, numbers, plain, label):
         "notes": roles.notes,
         "verdict": verdict_numbers(model.verdict_),
         "weights": model.estimate_.weights_,
-        **counted(model),
+        **counted(fitted),
         "iterations": model.n_iterations_,
         "coordinates": model.embedding_.shape[1],
         "flow": {name: np.asarray(column).tolist() for name, column in model.diagnostics_.items()},
@@ -280,7 +278,7 @@ def write_results(model, parts, out, verbose=False, n_jobs=1, **more):
     plain = plain_methods(fitted) if len(fitted.kept) else None
     label = branch_labels(fitted)
     facts = held_out_facts(numbers, plain, label)
-    branches = branch_table(fitted.model, fitted.rows.truth, fitted.roles.features)
+    branches = branch_table(fitted)
     if label is not None:
         branches[f"mostly_{label['column']}"] = label["mostly"]
     relevance = model.relevance()

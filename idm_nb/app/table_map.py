@@ -38,6 +38,7 @@ from ..core.work import announce, labels_of, one_thread
 from ..diffusion.neighbors import nearest
 from ..idm.beyond_memory import LAZY_LANDMARKS, pool_rows
 from ..idm.estimator import IteratedDiffusionMap, warn_of
+from ..idm.reeb import ReebGraph, reeb_graph
 from ..regression.cautions import audit
 from ..study.relevance import Relevance, step_down
 
@@ -408,6 +409,48 @@ class SomeRows(Storage):
         groups = None if self.groups is None else self.groups[chosen]
         return SomeRows(self.numbers[chosen], columns, self.truth[chosen], groups)
 
+# %% ../../nbs/12_application/48b_table_map.ipynb #4a9d3c12
+MOST_REFITTED = 10000  # rows for which ten refits of the branches take less time than the fit
+
+
+@dataclass(frozen=True)
+class Ways(Storage):
+    """The branches of a fitted table: one decision for predictions, tables, pictures and advice.
+
+    Attributes
+    ----------
+    count : int; branch : (N,) int array, of the training rows
+    glued : GluedGraph that joins what refits do not keep apart, None: all branches of the map
+    candidates : list of dicts, forks that are left out for lack of support, see `ReebGraph.at`
+    """
+
+    count: int
+    branch: np.ndarray
+    glued: object
+    candidates: list
+
+    @classmethod
+    def of(cls, model):
+        "The branches of a fitted `model` that at least six of ten refits keep apart."
+        known = model.branches_
+        if known.n_branches == 1 or not len(known.nodes) or len(model.branch_) > MOST_REFITTED:
+            return cls(known.n_branches, model.branch_, None, [])
+        graph = reeb_graph(model, support=True)
+        return cls(len(graph.branches), graph.membership, graph.glued, list(graph.candidates))
+
+    def at(self, placed):
+        "Branch `(q,)` of `placed` rows."
+        known = placed.branch
+        return known if self.glued is None else self.glued.at(known, placed.values[:, 0])
+
+    def graph(self, model):
+        "The `ReebGraph` of these branches of a fitted `model`; None for several features."
+        if not len(model.branches_.nodes):
+            return None
+        whole = reeb_graph(model)
+        changed = dict(glued=self.glued, candidates=self.candidates, membership=self.branch)
+        return ReebGraph._of(**whole.__getstate__() | changed | dict(whole=whole))
+
 # %% ../../nbs/12_application/48b_table_map.ipynb #ae1acb36
 @dataclass(frozen=True)
 class FittedTable(Storage):
@@ -417,7 +460,7 @@ class FittedTable(Storage):
     ----------
     roles : Roles; source : str; count : int, rows of the table
     encoder : TableEncoder; coding : how the feature is encoded
-    model : fitted IteratedDiffusionMap of the coordinates
+    model : fitted IteratedDiffusionMap of the coordinates; ways : its Ways
     rows : SomeRows that were fitted; kept : SomeRows that were kept back
     """
 
@@ -427,6 +470,7 @@ class FittedTable(Storage):
     encoder: TableEncoder
     coding: Plain
     model: IteratedDiffusionMap
+    ways: Ways
     rows: SomeRows
     kept: SomeRows
 
@@ -465,13 +509,25 @@ class FittedTable(Storage):
     def contrast(self):
         "`BranchContrast` of the training rows, in the columns of the table and in their words."
         X, table = self.encode(self.rows.frame), []
-        for label, column in zip(self.encoder.labels(), X.T):
+        parts = [self.encoder.parts[k] for k in self.encoder.owners]
+        for label, part, column in zip(self.encoder.labels(), parts, X.T):
             number = self.rows.columns.get(label)
             plain = number is None or number.dtype.kind not in "iuf" or np.isnan(number).any()
-            table.append(column if plain else number)
+            unit = part.unit if part.kind == "words" else 1.0  # ones and zeros
+            table.append(column * unit if plain else number)
         options = dict(table=np.column_stack(table), columns=self.encoder.labels())
         options |= dict(groups=self.rows.groups, name=self.roles.features[0])
-        return branch_contrast(self.model, X, **options)
+        return branch_contrast(self.ways.graph(self.model) or self.model, X, **options)
+
+    @property
+    def weights(self):
+        """Root of the relevance of the column of each coordinate, `(m,)`, zero within chance.
+
+        Ones if no column is above chance.
+        """
+        found = self.relevance
+        weights = np.sqrt(np.maximum(found.values, 0)) * found.above
+        return (weights if weights.any() else np.ones(len(weights)))[self.encoder.owners]
 
     def ranked_names(self):
         "Names of the data columns, the most relevant first."
@@ -524,6 +580,7 @@ def fit_table(options, source):
         encoder=encoder,
         coding=coding,
         model=model,
+        ways=Ways.of(model),
         rows=SomeRows.of(table, old[model.landmarks_], truth, groups),
         kept=SomeRows.of(table, new, truth, groups),
     )
@@ -729,15 +786,46 @@ def changed_columns(fitted, row, other, value, error, branch):
             continue
         tried = with_values(changed, {name: row[name].to_numpy()})
         placed = fitted.place(tried)
-        if placed.branch[0] == branch and (np.abs(placed.values[0] - value) <= error).all():
+        if (
+            fitted.ways.at(placed)[0] == branch
+            and (np.abs(placed.values[0] - value) <= error).all()
+        ):
             changed = tried
         else:
             needed.append(name)
     return needed[::-1]
 
+# %% ../../nbs/12_application/48b_table_map.ipynb #4a9d3c14
+CLOSE = 10  # times as many rows with nearly the same prediction are compared as are returned
+
+
+def rows_of_value(fitted, placed, n, branch):
+    """Training rows with the prediction of a placed row, nearest in relevant columns first.
+
+    With one branch those that differ most come first.
+
+    Parameters
+    ----------
+    fitted : FittedTable; placed : Placed row; n, branch : see `other_ways`
+
+    Returns
+    -------
+    rows : (k,) int array, their places; distance : (k,) array
+    """
+    known, ways, own = fitted.model.map_, fitted.ways, fitted.ways.at(placed)[0]
+    single = ways.count == 1
+    wanted = ways.branch != own if branch is None else ways.branch == branch
+    apart = np.abs(known.values[known.rows.inverse] - placed.values[0]) / placed.errors[0]
+    same = np.flatnonzero((apart <= 2).all(axis=1) & (wanted | single))
+    same = same[np.argsort(apart[same].max(axis=1), kind="stable")[: CLOSE * n]]
+    gap = (known.rows.X[known.rows.inverse[same]] - placed.X) * fitted.weights
+    distance = np.linalg.norm(gap, axis=1)
+    order = np.argsort(-distance if single else distance, kind="stable")[:n]
+    return same[order], distance[order]
+
 
 def other_ways(fitted, row, n, branch=None):
-    """Training rows with the predicted feature of a row on other branches, nearest first.
+    """Training rows that reach the prediction of a row on other branches, nearest first.
 
     Parameters
     ----------
@@ -746,26 +834,20 @@ def other_ways(fitted, row, n, branch=None):
 
     Returns
     -------
-    DataFrame with a line for each row: `branch`, `feature`, `distance`, `must_change`, and its columns
+    DataFrame with a line for each row: `branch`, `feature`, `distance`, `must_change` if there are
+    several branches, and its columns
     """
-    model, X = fitted.model, fitted.encode(row)
-    placed, known = model.map_.place(X), fitted.model.map_
-    value, error = placed.values[0], 2 * placed.errors[0]
-    values, branches = known.values[known.rows.inverse], known.branch[known.rows.inverse]
-    weight = np.sqrt(np.maximum(fitted.relevance.values, 0))[fitted.encoder.owners]
-    single = known.branches.n_branches == 1
-    wanted = branches != placed.branch[0] if branch is None else branches == branch
-    alike = (np.abs(values - value) <= error).all(axis=1) & (wanted | single)
-    gap = (known.rows.X[known.rows.inverse] - X) * (np.ones(len(weight)) if single else weight)
-    distance = np.linalg.norm(gap, axis=1) * (-1 if single else 1)
-    chosen = np.flatnonzero(alike)[np.argsort(distance[alike], kind="stable")[:n]]
+    ways, placed = fitted.ways, fitted.model.map_.place(fitted.encode(row))
+    chosen, distance = rows_of_value(fitted, placed, n, branch)
     found = fitted.rows.part(chosen)
-    must = []
-    for k, place in enumerate(chosen):
-        given = row, found.part([k]).frame, value, error
-        must.append(", ".join(changed_columns(fitted, *given, branches[place])))
-    first = {"training_row": found.numbers, "branch": branches[chosen]}
-    last = {"distance": np.abs(distance[chosen]), "must_change": must}
+    first = {"training_row": found.numbers, "branch": ways.branch[chosen]}
+    last = {"distance": distance}
+    if ways.count > 1:
+        given = placed.values[0], 2 * placed.errors[0]
+        change = lambda k: changed_columns(
+            fitted, row, found.part([k]).frame, *given, ways.branch[chosen[k]]
+        )
+        last["must_change"] = [", ".join(change(k)) for k in range(len(chosen))]
     truth = apart(dict(zip(fitted.roles.features, found.truth.T)), [*first, *last])
     return with_columns(pd.DataFrame(first | truth | last), found.frame[fitted.ranked_names()])
 
@@ -878,7 +960,7 @@ def prediction_columns(fitted, placed):
     names = ["standard_error"] if len(features) == 1 else names
     names = [f"predicted_{name}" for name in features] + names
     found = dict(zip(names, np.hstack([values, errors]).T))
-    return {**found, "branch": placed.branch, "novel": placed.novel}
+    return {**found, "branch": fitted.ways.at(placed), "novel": placed.novel}
 
 
 def coordinate_columns(placed):
@@ -918,6 +1000,14 @@ def results_of(fitted, table, coordinates=False):
 FAR = 0.5  # standard deviations by which numbers of two rows are said to differ
 
 
+def differing(fitted, X, other):
+    "Mask `(q, p)` of the columns in which rows with coordinates `X` and `other` `(q, m)` differ."
+    gap, owners = np.abs(X - other), fitted.encoder.owners
+    return np.stack(
+        [gap[:, owners == k].max(axis=1) > FAR for k in range(owners.max() + 1)], axis=1
+    )
+
+
 @even_without_rows
 def alike_rows(fitted, table, n):
     """See `TableMap.alike`.
@@ -941,14 +1031,7 @@ def alike_rows(fitted, table, n):
     told["distance"] = distance.ravel()
     truth = dict(zip(fitted.roles.features, found.truth.T))
     told |= apart(truth, [*names, *told, *ours])
-    gap = np.abs(X[asked] - known.rows.X[known.rows.inverse][near.ravel()])
-    differ = np.stack(
-        [
-            gap[:, fitted.encoder.owners == k].max(axis=1) > FAR
-            for k in range(len(fitted.encoder.parts))
-        ],
-        axis=1,
-    )
+    differ = differing(fitted, X[asked], known.rows.X[known.rows.inverse][near.ravel()])
     above = fitted.relevance.above
     told["differs"] = [
         ", ".join(name for name, d, a in zip(fitted.encoder.names, row, above) if d and a)

@@ -27,7 +27,22 @@ except ImportError:
 from ..core.checks import LARGEST
 
 # %% ../../nbs/12_application/47_tables.ipynb #7d12fcc2
-GAPS = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "NULL", "null", "None", "-nan", "<NA>")
+GAPS = (
+    "",
+    ".",
+    "NA",
+    "N/A",
+    "n/a",
+    "#N/A",
+    "NaN",
+    "nan",
+    "NAN",
+    "NULL",
+    "null",
+    "None",
+    "-nan",
+    "<NA>",
+)
 TRUE, FALSE = ("True", "TRUE", "true"), ("False", "FALSE", "false")
 
 

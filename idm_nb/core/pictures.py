@@ -238,8 +238,8 @@ def known_rows(model):
     return held_out.reshape(shape) + missed, held_out.reshape(shape), errors.reshape(shape)
 
 
-def branch_legend(ax, shown):
-    "A legend that names the branches of a `Colouring` and counts their rows."
+def branch_legend(ax, shown, names=None, title="branch"):
+    "A legend with the `names` of a `Colouring` of labels; None: numbers and counts of rows."
     from matplotlib.lines import Line2D
 
     counts = np.bincount(shown.values)
@@ -247,9 +247,9 @@ def branch_legend(ax, shown):
         Line2D([], [], ls="", marker="o", ms=5, color=shown.palette[b % len(shown.palette)])
         for b in range(len(counts))
     ]
-    texts = [f"{b} ({count} rows)" for b, count in enumerate(counts)]
+    texts = names or [f"{b} ({count} rows)" for b, count in enumerate(counts)]
     place = dict(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
-    ax.legend(dots, texts, title="branch", ncols=1 + len(counts) // 12, **place)
+    ax.legend(dots, texts, title=title, ncols=1 + len(counts) // 12, **place)
 
 
 def colour_bar(ax, shown, label):
