@@ -19,10 +19,10 @@ def data_of(page):
     return json.JSONDecoder(parse_constant=pytest.fail).raw_decode(page.partition("data = ")[2])[0]
 
 
-WORDS = """The columns explain|different ways to reach the same value|What it depends on</h2>
-Ways to the same value</h2>|Branch 2 against 1|The map</h2>|by the branches|Predicted and true</h2>
-1 row is novel|Find a row</h2>|What to do next</h2>|Look at the 1 novel rows|The columns</summary>
-What the estimate consists of<"""
+WORDS = """On rows not used for fitting|different ways to reach the same value|What it depends on</h2>
+Ways to the same value</h2>|must change|The branches</h2>|Branch 2 against 1|The map</h2>|by branch
+Predicted and true</h2>|1 row is novel|Find a row</h2>|What to do next</h2>|Look at the novel row
+The columns</summary>|What the estimate consists of<"""
 
 
 def test_the_report_answers_in_order():
@@ -34,18 +34,21 @@ def test_the_report_answers_in_order():
     page, fitted = model.report(), model.fitted_
     places = [page.index(word) for word in re.split(r"[|\n]", WORDS)]
     assert places == sorted(places) and "<x>" not in page and "://" not in page
-    assert page.count("<img") == page.count('<img alt="') == page.count("<figure>") == 5
+    # relevance, the effect of each of two columns, the branches, the map, and errors
+    above = model.relevance().above_chance.sum()
+    assert page.count("<img") == page.count('<img alt="') == page.count("<figure") == 4 + above
     # a novel row does not change the error of the others
     missed = (fitted.placed_kept.values - fitted.kept.truth)[~fitted.placed_kept.novel]
-    size = f"{np.sqrt(np.mean(missed**2)):.2g}"
+    size = f"{np.sqrt(np.mean(missed**2)):.3g}"
     assert f"typically off by {size};" in page and f"not novel is {size} for" in page
     # the search finds each row, and rows that are alike on its branch
     found = data_of(page)
     assert len(found["rows"]) == 1000 and found["feature"] == "<x>" and "b" in found["columns"]
     name, part, truth, value, error, cells, near = found["rows"][0]
     assert part == "train" and float(truth) == pytest.approx(table["<x>"][int(name) - 1], rel=0.01)
-    alike = [float(found["others"][str(k)][1]) for k in near]
+    alike = [float(found["others"][str(k)][1]) for k, _ in near]
     assert len(near) == 5 and np.abs(np.array(alike) - float(truth)).max() < 0.2
+    assert all(len(marks) == len(found["columns"]) for _, marks in near)
 
 
 def test_one_branch_has_no_panel_without_a_message():
@@ -56,8 +59,50 @@ def test_one_branch_has_no_panel_without_a_message():
     page = TableMap("radius", model=KERNEL, random_state=0).fit(table).report()
     assert "there is one way" in page and "different ways" not in page
     assert "andidate" not in page and "Branch 1" not in page and "mostly" not in page
-    # relevance, effects of columns, the map, and errors; no graph of branches and no table of them
-    assert page.count("<img") == 4 and "joins" not in page
+    # relevance, two effects, the map, and errors; no graph of branches and no table of them
+    assert page.count("<img") == 5 and "joins" not in page
     assert "nan" not in re.sub(r'src="[^"]*"|[Nn]a[Nn]ometer', "", page).lower()
     cells = [row[5] for row in data_of(page)["rows"]]
     assert {"NaNometer", "</script>"} <= {cell for row in cells for cell in row}
+
+
+def test_a_branch_without_support_is_a_candidate_everywhere(monkeypatch):
+    from idm_nb.idm import reeb
+
+    X, y, _ = feature_example("torus x", 1000, random_state=0)
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(x=y[:, 0])
+    fit = lambda: TableMap("x", model=KERNEL, scale="none", random_state=0).fit(table)
+    supported, before = reeb.supported, fit()
+    # no pair of branches can be apart in more than all of the refits
+    monkeypatch.setattr(reeb, "supported", lambda found, support, _: supported(found, support, 2.0))
+    model = fit()
+    fitted, page = model.fitted_, model.report()
+    assert before.fitted_.ways.count > 1 == fitted.ways.count and fitted.ways.candidates
+    assert "there is one way. A further branch is a candidate" in page
+    assert "different ways" not in page and "The branches</h2>" not in page
+    assert (model.predict(table).branch == 0).all() and "must_change" not in model.counterparts(
+        table[:1]
+    )
+    known = before.fitted_
+    placed = before.place(table.iloc[known.rows.numbers - 1])
+    assert np.mean(known.ways.at(placed) == known.ways.branch) > 0.99
+
+
+def test_cautions_come_first_and_words_stay_different():
+    from idm_nb.app.report import cut, shown
+
+    rng = np.random.default_rng(0)
+    a = rng.uniform(size=120)
+    table = pd.DataFrame({"a": a, "b": rng.normal(size=120), "double": 2 * a + 1, "y": a})
+    page = TableMap("y", model=KERNEL, random_state=0).fit(table).report()
+    caution = page.index('class="caution">')
+    assert page.index("Read the cautions first") < caution < page.index("What it depends on</h2>")
+    assert "away, exactly or to rounding" in page[caution : caution + 200]
+    words = [start + "x" * 40 + end for start in "ab" for end in "cd"]
+    assert (
+        len({*cut(words)}) == 4 and max(map(len, cut(words))) <= 24 and cut(["short"]) == ["short"]
+    )
+    assert [shown(v) for v in (252.34, 0.01234, None, np.nan, 3, "a")] == "252 0.0123   3 a".split(
+        " "
+    )
+    assert shown(pd.Timestamp("2024-01-02")) == "2024-01-02"

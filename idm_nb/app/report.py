@@ -344,11 +344,15 @@ def branch_colours(count):
 
 
 def typical_row(fitted):
-    "Place of the training row with the median prediction on the largest branch of `fitted`."
+    "Place of the training row of `fitted` with the median prediction, if possible of several branches."
     known, branch = fitted.model.map_, fitted.ways.branch
-    rows = np.flatnonzero(branch == np.bincount(branch).argmax())
-    values = known.values[known.rows.inverse][rows, 0]
-    return rows[np.argsort(values)[len(rows) // 2]]
+    values = known.values[known.rows.inverse][:, 0]
+    order = np.argsort(values, kind="stable")
+    of = branch[order][:, None] == np.arange(fitted.ways.count)
+    within = np.logical_or.accumulate(of) & np.logical_or.accumulate(of[::-1])[::-1]
+    several = order[within.sum(axis=1) > 1]
+    rows = several if len(several) else order
+    return rows[len(rows) // 2]
 
 
 def short_cells(fitted, names):

@@ -799,6 +799,16 @@ def changed_columns(fitted, row, other, value, error, branch):
 CLOSE = 10  # times as many rows with nearly the same prediction are compared as are returned
 
 
+def tolerance(values, placed, n):
+    """Differences of predictions `(p,)` that count as none: two standard errors, or `n` rows.
+
+    Parameters
+    ----------
+    values : (N, p) array, predictions; placed : Placed row; n : int, as many rows evenly spread
+    """
+    return np.maximum(2 * placed.errors[0], n * np.ptp(values, axis=0) / len(values))
+
+
 def rows_of_value(fitted, placed, n, branch):
     """Training rows with the prediction of a placed row, nearest in relevant columns first.
 
@@ -815,8 +825,9 @@ def rows_of_value(fitted, placed, n, branch):
     known, ways, own = fitted.model.map_, fitted.ways, fitted.ways.at(placed)[0]
     single = ways.count == 1
     wanted = ways.branch != own if branch is None else ways.branch == branch
-    apart = np.abs(known.values[known.rows.inverse] - placed.values[0]) / placed.errors[0]
-    same = np.flatnonzero((apart <= 2).all(axis=1) & (wanted | single))
+    values = known.values[known.rows.inverse]
+    apart = np.abs(values - placed.values[0]) / tolerance(values, placed, n)
+    same = np.flatnonzero((apart <= 1).all(axis=1) & (wanted | single))
     same = same[np.argsort(apart[same].max(axis=1), kind="stable")[: CLOSE * n]]
     gap = (known.rows.X[known.rows.inverse[same]] - placed.X) * fitted.weights
     distance = np.linalg.norm(gap, axis=1)
@@ -843,7 +854,7 @@ def other_ways(fitted, row, n, branch=None):
     first = {"training_row": found.numbers, "branch": ways.branch[chosen]}
     last = {"distance": distance}
     if ways.count > 1:
-        given = placed.values[0], 2 * placed.errors[0]
+        given = placed.values[0], tolerance(fitted.model.map_.values, placed, n)
         change = lambda k: changed_columns(
             fitted, row, found.part([k]).frame, *given, ways.branch[chosen[k]]
         )
