@@ -22,13 +22,19 @@ LARGEST = 1e100  # sums of squares of such numbers, and their squares, are still
 def require_finite(array, name="X", columns=None):
     """Raise a `ValueError` that names the first entry of `array` that is NaN or above `LARGEST`.
 
-    `name`, and `columns`, a list of names or None, are for the message.
+    `array` `(N, m)` is dense or a CSR matrix; `name`, and `columns`, a list of names or None, are for the message.
     """
-    if max(array.max(initial=0), -array.min(initial=0)) <= LARGEST:  # false for NaN
+    sparse = sp.issparse(array)
+    entries = array.data if sparse else array
+    ends = float(entries.max(initial=0)), -float(entries.min(initial=0))
+    if max(ends) <= LARGEST:  # false for NaN
         return
-    bad = ~(np.abs(array) <= LARGEST)
-    row, column = np.argwhere(bad)[0]
-    value, rows = array[row, column], int(bad.any(axis=1).sum())
+    bad = np.argwhere(~(np.abs(entries.astype(float)) <= LARGEST))
+    if sparse:
+        place = np.searchsorted(array.indptr, bad[:, 0], side="right") - 1
+        bad = np.c_[place, array.indices[bad[:, 0]]]
+    (row, column), rows = bad[0], len(np.unique(bad[:, 0]))
+    value = array[row, column]
     label = f" ({columns[column]!r})" if columns is not None else ""
     kind = "NaN" if np.isnan(value) else "inf" if np.isinf(value) else f"{value:.3g}"
     remedy = "remove those rows, or fill the gaps (sklearn.impute.SimpleImputer; "
@@ -38,8 +44,8 @@ def require_finite(array, name="X", columns=None):
             f"beyond {LARGEST:g} squares are no numbers; divide the column by a unit of its size"
         )
     raise ValueError(
-        f"{name} contains {kind} at row {row}, column {column}{label}, and {bad.sum()} such "
-        f"value(s) in {rows} of {len(array)} rows: {remedy}"
+        f"{name} contains {kind} at row {row}, column {column}{label}, and {len(bad)} such "
+        f"value(s) in {rows} of {array.shape[0]} rows: {remedy}"
     )
 
 # %% ../../nbs/99_workshop/68_input.ipynb #5fcbcf69
@@ -170,38 +176,72 @@ def check_seed(random_state):
         ) from None
 
 # %% ../../nbs/99_workshop/68_input.ipynb #2f7c6b08
-def check_table(estimator, X, *, min_points=2):
+MOST_COLUMNS = 1000  # of tables that are computed with as they are
+
+
+def canonical(X):
+    "A CSR matrix with sorted columns and without stored zeros; a copy only where it is needed."
+    if not X.has_canonical_format or (X.data == 0).any():
+        X = X.copy()
+        X.sum_duplicates()
+        X.eliminate_zeros()
+    return X
+
+
+def checked_rows(record, X, **options):
+    """Finite rows `(N, m)`: an array, or a CSR matrix if `X` is sparse and has many columns.
+
+    The estimator `record` keeps the columns of `X`, or holds those that `X` must have, see
+    `validate_data` of scikit-learn. Sparse rows keep the type float32.
+    """
+    sparse = sp.issparse(X)
+    kinds = [np.float64, np.float32] if sparse else np.float64
+    X = validate_data(record, plain_table(X), dtype=kinds, ensure_all_finite=False, **options)
+    require_finite(X, "X", getattr(record, "feature_names_in_", None))
+    if not sparse:
+        return X
+    return canonical(X) if X.shape[1] > MOST_COLUMNS else np.asarray(X.toarray(), dtype=float)
+
+
+def one_point(X):
+    "Are all rows of a table, dense or from `canonical`, the same?"
+    if not sp.issparse(X):
+        return not np.ptp(X, axis=0).any()
+    count = np.diff(X.indptr)
+    parts = (part.reshape(len(count), -1) for part in (X.indices, X.data))
+    return bool((count == count[0]).all() and all((part == part[:1]).all() for part in parts))
+
+
+def check_table(estimator, X, *, min_points=2, accept_sparse=False):
     """Rows for `fit`: finite, at least two distinct ones.
 
     Parameters
     ----------
     estimator : its class is named in errors, and its `random_state` is checked; nothing is set on it
     X : (N, m) array or data frame; min_points : int, default 2, fewest rows
+    accept_sparse : bool, default False, whether `X` may be a sparse matrix
 
     Returns
     -------
-    X : (N, m) array, a copy
+    X : (N, m) array, a copy; or a CSR matrix, see `checked_rows`
     seen : dict of what scikit-learn wants to be recorded: `n_features_in_`, and `feature_names_in_`
         for a data frame
     """
     check_seed(estimator.random_state)
     record = type(type(estimator).__name__, (BaseEstimator,), {})()
-    options = dict(dtype=np.float64, ensure_all_finite=False, ensure_min_samples=min_points)
-    X = validate_data(record, plain_table(X), copy=True, **options)
-    require_finite(X, "X", getattr(record, "feature_names_in_", None))
-    if not np.ptp(X, axis=0).any():
+    options = dict(ensure_min_samples=min_points, accept_sparse="csr" if accept_sparse else False)
+    X = checked_rows(record, X, copy=not sp.issparse(X), **options)
+    if one_point(X):
         raise ValueError(
-            f"all {len(X)} rows of X are the same point: there is no geometry to learn"
+            f"all {X.shape[0]} rows of X are the same point: there is no geometry to learn"
         )
     return X, vars(record)
 
 # %% ../../nbs/99_workshop/68_input.ipynb #ea34c680
-def check_new(estimator, X):
+def check_new(estimator, X, *, accept_sparse=False):
     "Points `(n, m)` for `transform` or `predict`: finite and with the columns seen by `fit`."
-    options = dict(dtype=np.float64, ensure_all_finite=False, reset=False)
-    X = validate_data(estimator, plain_table(X), **options)
-    require_finite(X, "X", getattr(estimator, "feature_names_in_", None))
-    return X
+    options = dict(accept_sparse="csr" if accept_sparse else False, reset=False)
+    return checked_rows(estimator, X, **options)
 
 # %% ../../nbs/99_workshop/68_input.ipynb #4210d1db
 def check_choice(name, value, choices):

@@ -157,13 +157,15 @@ def prepare(model, options, X, y, sample_weight, groups):
             (X, y, sample_weight, groups), landmarks, model.random_state
         )
         X, y, sample_weight, groups = found
-    X, columns = check_table(model, X, min_points=4)
-    features, one_feature = check_features(y, len(X), gaps=True), np.asarray(y).ndim == 1
-    groups, weight = check_groups(groups, len(X)), weights_of(sample_weight, X)
-    kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
-    kept = kept[landmark_rows(X[kept], landmarks, seed)]
+    X, columns = check_table(model, X, min_points=4, accept_sparse=True)
+    N = X.shape[0]
+    features, one_feature = check_features(y, N, gaps=True), np.asarray(y).ndim == 1
+    groups, weight = check_groups(groups, N), weights_of(sample_weight, X)
+    some = lambda part, rows: part if part is None or len(rows) == N else part[rows]
+    kept = np.arange(N) if weight is None else np.flatnonzero(weight)
+    kept = kept[landmark_rows(some(X, kept), landmarks, seed)]
     fresh = fresh_rows(kept, X, features, groups, weight, seed)
-    parts = [None if part is None else part[kept] for part in (X, features, weight, groups)]
+    parts = [some(part, kept) for part in (X, features, weight, groups)]
     rows = TrainingRows.of(*parts, options.n_pca)
     rows = rows.without(far_rows(rows.points) | far_features(rows.y))
     if rows.known.sum() < 4:
@@ -175,7 +177,7 @@ def prepare(model, options, X, y, sample_weight, groups):
     cautions = audit(rows, **told)
     about = dict(columns=columns | dict(features=names), one_feature=one_feature)
     about |= dict(landmarks=kept if drawn is None else drawn[kept])
-    about |= dict(whole=len(kept) == len(X) and drawn is None)
+    about |= dict(whole=len(kept) == N and drawn is None)
     return rows, fresh, about, names, cautions
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #b7530206
@@ -226,7 +228,7 @@ def completed(rows, estimate, branches):
     new = ~rows.known
     values[rows.known], branch[rows.known] = estimate.held_out_, branches.membership
     if new.any():
-        values[new] = estimate.values(rows.X[new])
+        values[new] = estimate.values(rows.X[new], rows.coordinates[new])
         branch[new] = branches.assign(rows.points[new], values[new])
     return values, branch
 
@@ -247,7 +249,7 @@ def error_model(fitted, placed=None, fresh=None):
         return errors_of(fitted.rows, fitted.estimate.held_out_, fitted.seed)
     residuals = fresh[1] - placed.values
     about = dict(values=placed.values, spread=fresh[1].std(axis=0), random_state=fitted.seed)
-    return ErrorModel(fresh[0], residuals, **about)
+    return ErrorModel(placed.coordinates_in_data, residuals, **about)
 
 
 def final_verdict(fitted, placed, fresh, names):

@@ -133,7 +133,7 @@ class Placed:
     Parameters
     ----------
     fitted : FittedMap
-    X : (q, m) array, checked rows; None for the training rows themselves
+    X : (q, m) array or CSR matrix, checked rows; None for the training rows themselves
 
     Attributes
     ----------
@@ -155,9 +155,17 @@ class Placed:
     """
 
     def __init__(self, fitted, X=None):
-        rows = fitted.rows
-        self.fitted, self.X = fitted, rows.X[rows.inverse] if X is None else X
-        self.number = rows.inverse if X is None else rows.lookup.find(X)
+        self.fitted, self.given = fitted, X
+        self.number = fitted.rows.inverse if X is None else fitted.rows.lookup.find(X)
+
+    @cached_property
+    def X(self):
+        return self.fitted.rows.X[self.number] if self.given is None else self.given
+
+    @cached_property
+    def coordinates_in_data(self):
+        rows = self.fitted.rows
+        return rows.coordinates[self.number] if self.given is None else rows.coordinates_of(self.X)
 
     def _recalled(self, found, stored):
         "Values of `found` for new rows, and the `stored` ones for training rows."
@@ -165,18 +173,19 @@ class Placed:
         if old.all():
             return stored[self.number]
         new = found(~old)
-        whole = np.empty((len(self.X), *new.shape[1:]), new.dtype)
+        whole = np.empty((len(old), *new.shape[1:]), new.dtype)
         whole[~old], whole[old] = new, stored[self.number[old]]
         return whole
 
     @cached_property
     def points(self):
-        return self.fitted.rows.axes(self.X)
+        return self.fitted.rows.axes(self.coordinates_in_data)
 
     @cached_property
     def values(self):
         values = self.fitted.estimate.values
-        return self._recalled(lambda new: values(self.X[new]), self.fitted.values)
+        place = lambda new: values(self.X[new], self.coordinates_in_data[new])
+        return self._recalled(place, self.fitted.values)
 
     @cached_property
     def branch(self):
@@ -208,11 +217,11 @@ class Placed:
 
     @cached_property
     def errors(self):
-        return self.fitted.errors(self.X, self.values)
+        return self.fitted.errors(self.coordinates_in_data, self.values)
 
     @cached_property
     def novel(self):
-        return self.fitted.errors.is_novel(self.X)
+        return self.fitted.errors.is_novel(self.coordinates_in_data)
 
     coordinates, clouds, foreign = renamed("embedding"), renamed("embeddings"), renamed("novel")
 
@@ -259,9 +268,14 @@ class MapViews(MapAttributes, MultiOutputMixin, RegressorMixin, TransformerMixin
         return np.array(self.map_.column_names()[: self.map_.width], dtype=object)
 
     def place(self, X):
-        "A `Placed` for the rows `X` `(q, m)`: values, errors, branch, embedding."
+        "A `Placed` for the rows `X` `(q, m)`, an array or a sparse matrix: values, errors, branch, embedding."
         check_is_fitted(self)
-        return self.map_.place(check_new(self, X))
+        return self.map_.place(check_new(self, X, accept_sparse=True))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     @takes_lazy
     @one_thread()

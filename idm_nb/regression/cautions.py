@@ -7,7 +7,9 @@ __all__ = ['audit']
 
 # %% ../../nbs/07_regression/26b_audit.ipynb #c26b0004
 import numpy as np
+import scipy.sparse as sp
 
+from ..core.rows import column_means, is_wide
 from ..diffusion.neighbors import Search, nearest_of_others, nearest_others
 from .held_out import percent, share_explained
 
@@ -114,6 +116,18 @@ def pursued(X, y, most):
     return chosen
 
 
+def likely_columns(X, y):
+    "Numbers `(k,)` of the columns of `X` that may give a feature `y` `(N,)` away, and these columns."
+    if not is_wide(X):
+        return np.arange(X.shape[1]), X
+    mean, left = column_means(X), y - y.mean()
+    squares = X.multiply(X) if sp.issparse(X) else X**2
+    length = np.asarray(squares.sum(axis=0)).ravel() - len(y) * mean**2
+    score = (X.T @ left) ** 2 / np.where(length > 1e-12 * length.max(), length, np.inf)
+    likely = np.sort(np.argsort(-score, kind="stable")[: 10 * PURSUED])
+    return likely, X[:, likely].toarray() if sp.issparse(X) else X[:, likely]
+
+
 def leaking_columns(X, y):
     """Columns of `X` `(N, m)` that give a feature `y` `(N,)` away, as a sum of multiples.
 
@@ -195,7 +209,8 @@ def on_far_rows(rows, numbers):
 def on_columns(X, y, name, what):
     "Sentences on columns of `X` `(N, m)` with a `name`, and features `y` `(N, n)` named `what`."
     for feature in y.T:
-        if columns := leaking_columns(X, feature):
+        likely, some = likely_columns(X, feature)
+        if columns := likely[leaking_columns(some, feature)].tolist():
             gives, it = ("give", "them") if len(columns) > 1 else ("gives", "it")
             yield (
                 "leak",
@@ -203,7 +218,8 @@ def on_columns(X, y, name, what):
                 f"{it} out, unless new rows have {it} before {what} is known.",
             )
             break
-    codes = [(name(j), code, X[:, j]) for j, code in coded_gaps(X)]
+    found = [] if is_wide(X) else coded_gaps(X)
+    codes = [(name(j), code, X[:, j]) for j, code in found]
     codes += [(what, code, y[:, j]) for j, code in coded_gaps(y)]
     for where, code, values in codes:
         yield (
@@ -216,7 +232,7 @@ def on_columns(X, y, name, what):
 # %% ../../nbs/07_regression/26b_audit.ipynb #c26b0000
 def on_groups(rows, X, name):
     "Sentence on groups that nobody named, in TrainingRows, `rows`, of `X` with the columns `name`."
-    if found := undeclared_groups(rows, X):
+    if not is_wide(X) and (found := undeclared_groups(rows, X)):
         columns, alone, apart = found
         yield (
             "groups",
@@ -231,14 +247,14 @@ def on_groups(rows, X, name):
             "Most rows have a near copy: if rows belong together, such as several measurements of "
             "one thing, give groups, or all these numbers are too good.",
         )
-    if equal := len(rows.inverse) - len(rows.X):
+    if equal := len(rows.inverse) - len(rows.y):
         be = "equal another row" if equal > 1 else "equals another one"
         yield "equal", f"{equal} of {len(rows.inverse)} rows {be} in all columns."
 
 
 def on_scales(X, name):
     "Sentence on a column of `X` `(N, m)` that varies much more than the others."
-    if found := uneven_column(X):
+    if not is_wide(X) and (found := uneven_column(X)):
         yield (
             "scale",
             f"{listed([name(found[0])])} varies {found[1]:.0e} times as much as most others, which "
@@ -249,6 +265,8 @@ def on_scales(X, name):
 # %% ../../nbs/07_regression/26b_audit.ipynb #c26b001d
 def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="the feature"):
     """What to know about a table before its map is read.
+
+    Beyond a thousand columns, only those that give the feature away are looked for.
 
     Parameters
     ----------
@@ -263,11 +281,11 @@ def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="th
     list of (kind, sentence), the kinds "far", "leak", "code", "groups", "copies", "equal", "scale"
     """
     name = lambda j: f"column {j}" if names is None else repr(str(names[j]))
-    X = rows.X[rows.inverse] if table is None else table
-    numbers = np.arange(len(X)) if numbers is None else numbers
+    numbers = np.arange(len(rows.inverse)) if numbers is None else numbers
+    X, known = rows.X[rows.inverse] if table is None else table, rows.asked
     return [
         *on_far_rows(rows, numbers),
-        *on_columns(X[rows.asked], rows.given[rows.asked], name, what),
+        *on_columns(X if known.all() else X[known], rows.given[known], name, what),
         *([] if grouped else on_groups(rows, X, name)),
         *on_scales(rows.X, name if table is None else lambda j: "a coordinate"),
     ]

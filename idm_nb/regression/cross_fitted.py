@@ -11,12 +11,14 @@ import warnings
 from types import SimpleNamespace
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
 
 from ..core.files import Storage
+from ..core.rows import is_wide
 from ..core.work import chunks, labels_of
 from .kernel import FeatureEstimate, fold_of_rows
 
@@ -40,13 +42,13 @@ class CrossFitted(FeatureEstimate):
 
     def fit(self, X, y, *, sample_weight=None, groups=None):
         start = time.thread_time()
-        fold = fold_of_rows(labels_of(groups, len(X)), self.n_folds, self.random_state)
+        fold = fold_of_rows(labels_of(groups, len(y)), self.n_folds, self.random_state)
         self.models_, self.residuals_ = [], np.empty_like(y)
         for k in range(fold.max() + 1):
             self.models_.append(self._fitted(X, y, np.flatnonzero(fold != k), sample_weight))
             out = fold == k
             self.residuals_[out] = y[out] - _values(self.models_[-1], X[out], y.shape[1])
-        self.seen_ = len(X) - int(np.bincount(fold).max())
+        self.seen_ = len(y) - int(np.bincount(fold).max())
         self.seconds_ = time.thread_time() - start
         return self
 
@@ -86,18 +88,20 @@ def fit_counted(model, X, y, sample_weight=None):
             f"{type(model).__name__} takes no weights: give whole numbers, which repeat rows, or a "
             f"regressor whose fit has an argument sample_weight"
         )
-    return model.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts, axis=0))
+    repeated = np.repeat(np.arange(len(y)), counts)
+    return model.fit(X[repeated], y[repeated])
 
 # %% ../../nbs/07_regression/24_any_regressor.ipynb #d3b1b441
 def _values(model, X, n):
     "Predictions `(q, n)` of a regressor of another package, checked."
     found = np.asarray(model.predict(X))
-    if found.size != len(X) * n or found.dtype.kind not in "biuf" or not np.all(np.isfinite(found)):
+    q = X.shape[0]
+    if found.size != q * n or found.dtype.kind not in "biuf" or not np.all(np.isfinite(found)):
         raise ValueError(
             f"regressor {type(model).__name__} predicts an array of shape {found.shape} for "
-            f"{len(X)} rows, or values that are no finite numbers: expected ({len(X)}, {n}) finite numbers"
+            f"{q} rows, or values that are no finite numbers: expected ({q}, {n}) finite numbers"
         )
-    return found.reshape(len(X), n).astype(float)
+    return found.reshape(q, n).astype(float)
 
 # %% ../../nbs/07_regression/24_any_regressor.ipynb #1cdd3b96
 class Trees(Storage):
@@ -139,13 +143,15 @@ class Trees(Storage):
         return cls(sizes, *parts, parts[2] < 0, value[:, :, 0] / len(trees), depth)
 
     def predict(self, X):
-        "Values `(q, n)` at rows `(q, m)`."
-        trees, n = len(self.first), self.value.shape[1]
-        found = np.empty((len(X), n))
-        for piece in chunks(len(X), (32 + 8 * n) * trees):
-            rows, at = np.arange(len(X))[piece, None], np.tile(self.first, (len(X[piece]), 1))
+        "Values `(q, n)` at rows `(q, m)`, dense or sparse; only columns that are compared are read."
+        q, trees, n = X.shape[0], len(self.first), self.value.shape[1]
+        found, (columns, feature) = np.empty((q, n)), np.unique(self.feature, return_inverse=True)
+        for piece in chunks(q, (32 + 8 * n) * trees + 8 * len(columns)):
+            table = X[piece][:, columns]
+            table = table.toarray() if sp.issparse(X) else table
+            rows, at = np.arange(len(table))[:, None], np.tile(self.first, (len(table), 1))
             for _ in range(self.depth):
-                below = X[rows, self.feature[at]] <= self.threshold[at]
+                below = table[rows, feature[at]] <= self.threshold[at]
                 at = np.where(below, self.left[at], self.right[at])
             found[piece] = self.base + self.value[at].sum(axis=1)
         return found
@@ -174,7 +180,7 @@ class TreeRegressor(RegressorMixin, Storage, BaseEstimator):
     def predict(self, X):
         "Values `(q, n)` at rows `(q, m)`."
         found = [model.predict(X) for model in getattr(self, "models_", self.trees_)]
-        return np.hstack([part.reshape(len(X), -1) for part in found])
+        return np.hstack([part.reshape(X.shape[0], -1) for part in found])
 
 
 class Boosting(TreeRegressor):
@@ -200,6 +206,8 @@ class Forest(TreeRegressor):
 
     def fit(self, X, y, sample_weight=None):
         "Fit trees to `X` `(N, m)` and `y`, whose rows count `sample_weight` times; returns self."
+        if is_wide(X) and not sp.issparse(X) and 2 * np.count_nonzero(X) < X.size:
+            X = sp.csc_matrix(X)  # a sparse table and a dense one get the same trees
         width = min(X.shape[1], self.most_columns)
         options = dict(max_features=width, oob_score=True, random_state=self.random_state)
         with warnings.catch_warnings():
@@ -225,8 +233,8 @@ class ForestEstimate(CrossFitted):
             self.regressor = Forest(n_trees=37)
             return super().fit(X, y, sample_weight=sample_weight, groups=groups)
         start = time.thread_time()
-        model = self._fitted(X, y, np.arange(len(X)), sample_weight)
-        self.models_, self.seen_ = [model], len(X)
+        model = self._fitted(X, y, np.arange(len(y)), sample_weight)
+        self.models_, self.seen_ = [model], len(y)
         self.residuals_ = y - model.out_of_bag_.reshape(y.shape)
         self.seconds_ = time.thread_time() - start
         return self

@@ -101,9 +101,9 @@ class Refits(Storage):
     def __init__(
         self, part, X, y, *, sample_weight=None, groups=None, random_state=None, n_jobs=None
     ):
-        labels, half = labels_of(groups, len(X)), part.seen_ // 2
+        labels, half = labels_of(groups, len(y)), part.seen_ // 2
         free = part.free_rows(half)
-        free = np.ones(len(X), dtype=bool) if free is None else free
+        free = np.ones(len(y), dtype=bool) if free is None else free
         order = check_random_state(random_state).permutation(np.unique(labels[free]))
         halves = some_of(order, labels, half, 3)
         chosen = [np.isin(labels, some) for some in (some_of(halves, labels, half // 2, 2), halves)]

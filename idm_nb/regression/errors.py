@@ -116,7 +116,7 @@ class ErrorModel(Storage):
         squares = (residuals / self.scale) ** 2
         self.mass = np.bincount(inverse, mass, n)
         self.squares = sums_by(inverse, mass[:, None] * squares, n) / self.mass[:, None]
-        self.axes = PrincipalAxes(X)
+        self.axes = PrincipalAxes.of(X)
         points, labels = self.axes(X), labels_of(groups, n)
         self.searches = [Search(part) for part in (points, values) if part is not None]
         self.variance = PosteriorVariance(points, random_state=random_state)

@@ -26,8 +26,11 @@ class FeatureEstimate(Storage, ABC):
     A subclass fits rows `X` `(N, m)` and features `y` `(N, n)`, leaves out whole `groups` `(N,)`
     when it computes what a training row would get as a new one, and counts rows by `sample_weight`
     `(N,)`. It sets `residuals_` `(N, n)`, the features less their held-out values, and `seen_`, the
-    number of rows from which a held-out value is made.
+    number of rows from which a held-out value is made. If it is the same for rows that are turned,
+    `by_columns` is False: then a table of many columns comes as coordinates on principal axes.
     """
+
+    by_columns = True
 
     @abstractmethod
     def fit(self, X, y, *, sample_weight=None, groups=None):
@@ -271,6 +274,8 @@ class RidgeSmoother(Smoother):
 class RidgeEstimate(CrossTuned):
     "Ridge regression with held-out values; parameters of `CrossTuned`."
 
+    by_columns = False
+
     def smoother(self):
         return RidgeSmoother()
 
@@ -428,13 +433,16 @@ class StretchedKernel(Smoother):
 
         `X`, `y`, `groups` and `s` are those of `Smoother.tune`.
         """
-        self.mean, target = X.mean(axis=0), y - y.mean(axis=0)
-        centered, stretch, best, idle = X - self.mean, np.eye(X.shape[1]), None, 0
+        self.mean, target, best, idle = X.mean(axis=0), y - y.mean(axis=0), None, 0
+        # all derivatives lie in the span of the rows
+        axes = PrincipalAxes(X).axes if len(X) < X.shape[1] else np.eye(X.shape[1])
+        centered, stretch = (X - self.mean) @ axes, np.eye(axes.shape[1])
         for turn in range(self.n_rounds + 1):
             near, idle = centered @ stretch, idle + 1
             length, noise, alpha, residuals = search_length_and_noise(near, target, groups)
             if best is None or clearly_smaller(residuals, best):
-                self.stretch, self.length, self.noise = stretch, length, noise
+                self.stretch = axes @ stretch if turn else np.eye(len(axes))
+                self.length, self.noise = length, noise
                 best, idle = residuals, 0
             if idle == 2 or turn == self.n_rounds:
                 return self
@@ -496,6 +504,8 @@ class KernelRegression(CrossTuned):
     True
     """
 
+    by_columns = False
+
     def __init__(self, n_rounds=4, **options):
         super().__init__(**options)
         self.n_rounds = n_rounds
@@ -509,7 +519,7 @@ class KernelRegression(CrossTuned):
     )
 
     def fit(self, X, y, *, sample_weight=None, groups=None):
-        self.axes_ = PrincipalAxes(X)  # distances are the same, and there are fewer columns
+        self.axes_ = PrincipalAxes.of(X)  # distances are the same, and there are fewer columns
         return super().fit(self.axes_(X), y, sample_weight=sample_weight, groups=groups)
 
     def predict(self, X):

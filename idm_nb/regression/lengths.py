@@ -79,6 +79,8 @@ class LengthKernel(Smoother):
 class LengthRegression(CrossTuned):
     "Gaussian process with a length for each column; parameters of `CrossTuned`."
 
+    by_columns = False
+
     def smoother(self):
         return LengthKernel()
 

@@ -28,6 +28,8 @@ class LocalEstimate(FeatureEstimate):
     residuals_ : (N, n) array; regression_ : LocalRegression; seen_ : int; seconds_ : float
     """
 
+    by_columns = False
+
     def __init__(self, *, reaches=(6, 8, 12, 18, 27, 40), random_state=0):
         self.reaches, self.random_state = reaches, random_state
 
@@ -35,7 +37,7 @@ class LocalEstimate(FeatureEstimate):
         start, self.seen_ = time.thread_time(), len(X)
         if groups is not None:
             groups = labels_of(groups, len(X))
-        self.axes_ = PrincipalAxes(X)
+        self.axes_ = PrincipalAxes.of(X)
         most = 5 * max(self.reaches)  # four have weights, and some may be of the same group
         graph = NeighborGraph(self.axes_(X), min(most, len(X) - 1))
         local = LocalRegression(self.reaches, random_state=self.random_state)

@@ -136,14 +136,16 @@ def unfitted(kind, seed):
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #fd49c830
 def fit_candidates(
-    kinds, X, y, *, sample_weight=None, groups=None, seed=0, n_jobs=None, verbose=False
+    kinds, X, y, *, table=None, sample_weight=None, groups=None, seed=0, n_jobs=None, verbose=False
 ):
     """Fitted candidates.
 
     Parameters
     ----------
     kinds : "auto", which begins with the fast ones, or list of names and regressors
-    X, y : (N, m) and (N, n) arrays; sample_weight, groups : (N,) arrays or None
+    X, y : (N, k) and (N, n) arrays; table : (N, m) array or CSR matrix, default `X`, the rows whose
+        coordinates are `X`, for candidates that need columns
+    sample_weight, groups : (N,) arrays or None
     seed : int; n_jobs : int or None, threads; verbose : bool, show a progress bar
 
     Returns
@@ -151,9 +153,13 @@ def fit_candidates(
     dict from name to fitted FeatureEstimate
     """
 
+    table = X if table is None else table
+
     @one_thread()
     def fitted(kind):
-        return unfitted(kind, seed).fit(X, y, sample_weight=sample_weight, groups=groups)
+        part = unfitted(kind, seed)
+        rows = table if part.by_columns else X
+        return part.fit(rows, y, sample_weight=sample_weight, groups=groups)
 
     def all_of(kinds, label):
         call = Parallel(n_jobs, prefer="threads", return_as="generator")
@@ -164,7 +170,7 @@ def fit_candidates(
         return all_of(kinds, "estimates of the feature")
     found = all_of(["ridge", "kernel"], "estimates of the feature")
     if max(part.r2(y, sample_weight) for part in found.values()) < ENOUGH:
-        found |= all_of(worth_trying(*X.shape), "more estimates")
+        found |= all_of(worth_trying(*table.shape), "more estimates")
     return found
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #0c2250a0
@@ -200,11 +206,12 @@ class Mixture(Storage):
     columns: dict
     one_feature: bool = False
 
-    def predict(self, X):
-        "Predicted features `(q, n)` of checked rows `(q, m)`."
-        shares = [self.weights[name] for name in self.candidates]
-        parts = [np.clip(part.predict(X), *self.bounds) for part in self.candidates.values()]
-        return combine(shares, parts)
+    def predict(self, X, coordinates=None):
+        "Predicted features `(q, n)` of checked rows `(q, m)`; their `coordinates` are found if None."
+        coordinates = self.rows.coordinates_of(X) if coordinates is None else coordinates
+        shares, parts = [self.weights[name] for name in self.candidates], self.candidates.values()
+        found = [part.predict(X if part.by_columns else coordinates) for part in parts]
+        return combine(shares, [np.clip(values, *self.bounds) for values in found])
 
     @cached_property
     def claim(self):
@@ -257,7 +264,8 @@ def mixture_of(parts, rows, seed=0, n_jobs=None):
     best, curve = max(weights, key=weights.get), None
     if can_refit(parts[best], groups, len(y)):
         given = dict(sample_weight=sample_weight, groups=groups)
-        refits = Refits(parts[best], X, y, random_state=seed, n_jobs=n_jobs, **given)
+        table = rows.table_of_known() if parts[best].by_columns else X
+        refits = Refits(parts[best], table, y, random_state=seed, n_jobs=n_jobs, **given)
         curve = curve_of(refits, held_out[best], y, bounds, **given)
     missed = y - held_out[best]
     return Mixture(
@@ -274,7 +282,7 @@ def mixture_of(parts, rows, seed=0, n_jobs=None):
         learning_curve=curve,
         noise_share=noise_share(mixed, missed, y, curve, sample_weight),
         seed=seed,
-        columns=dict(n_features_in_=X.shape[1]),
+        columns=dict(n_features_in_=rows.X.shape[1]),
     )
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #cf04ee8a
@@ -291,6 +299,7 @@ def fit_mixture(regressor, rows):
     kinds = checked_candidates(regressor.candidates)
     seed = int(check_random_state(regressor.random_state).randint(2**31 - 1))
     given = dict(sample_weight=sample_weight, groups=groups, seed=seed, n_jobs=regressor.n_jobs)
+    given.update(table=rows.table_of_known())
     parts = fit_candidates(kinds, X, y, verbose=regressor.verbose, **given)
     return mixture_of(parts, rows, seed, regressor.n_jobs)
 
@@ -379,7 +388,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
 
         Parameters
         ----------
-        X : (N, m) array; y : (N,) or (N, n) array
+        X : (N, m) array or sparse matrix; y : (N,) or (N, n) array
         sample_weight : (N,) array, default None, how often each row counts. Candidates whose `fit`
             takes no weights have whole counts repeated; other weights are an error there.
         groups : (N,) array, default None, rows that belong together and are left out together.
@@ -389,19 +398,20 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
         -------
         self
         """
-        X, seen = check_table(self, X, min_points=FEWEST)
-        features, weight = check_features(y, len(X)), check_weights(sample_weight, len(X))
-        groups = check_groups(groups, len(X))
-        used = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
+        X, seen = check_table(self, X, min_points=FEWEST, accept_sparse=True)
+        N = X.shape[0]
+        features, weight = check_features(y, N), check_weights(sample_weight, N)
+        groups = check_groups(groups, N)
+        used = slice(None) if weight is None else np.flatnonzero(weight)
         some = [None if part is None else part[used] for part in (weight, groups)]
-        rows = TrainingRows.of(X[used], features[used], *some)
-        if len(rows.X) < FEWEST:
+        rows = TrainingRows.of(X if weight is None else X[used], features[used], *some)
+        if len(rows.y) < FEWEST:
             raise ValueError(
-                f"X has only {len(rows.X)} rows that differ: at least {FEWEST} are needed"
+                f"X has only {len(rows.y)} rows that differ: at least {FEWEST} are needed"
             )
         found = fit_mixture(self, rows)
         # rows without weight are predicted
-        held_out = np.empty(features.shape) if len(used) == len(X) else found.predict(X)
+        held_out = np.empty(features.shape) if weight is None else found.predict(X)
         held_out[used] = found.values[rows.inverse]
         about = dict(given=features, columns=seen, one_feature=np.asarray(y).ndim == 1)
         self.mixture_ = replace(found, held_out=held_out, **about)
@@ -417,9 +427,10 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
     def predict(self, X, return_std=False):
         "Predicted features `(q,)` or `(q, n)` as `y` was; with `return_std=True` also standard errors."
         check_is_fitted(self)
-        X = check_new(self, X)
-        found = [self.values(X)]
-        found += [self.errors_(X, found[0])] if return_std else []
+        X = check_new(self, X, accept_sparse=True)
+        coordinates = self.mixture_.rows.coordinates_of(X)
+        found = [self.values(X, coordinates)]
+        found += [self.errors_(coordinates, found[0])] if return_std else []
         found = [part[:, 0] if self.mixture_.one_feature else part for part in found]
         return tuple(found) if return_std else found[0]
 
@@ -439,14 +450,20 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
         values, errors = self.predict(X, return_std=True)
         return interval(values, errors, self.errors_, coverage)
 
-    def values(self, X):
-        "Predicted features `(q, n)` of checked rows `(q, m)`."
-        return self.mixture_.predict(X)
+    def values(self, X, coordinates=None):
+        "Predicted features `(q, n)` of checked rows `(q, m)`, see `Mixture.predict`."
+        return self.mixture_.predict(X, coordinates)
 
     def is_novel(self, X):
         "Which of the rows `(q, m)` are unlike all training rows: `(q,)` bool."
         check_is_fitted(self)
-        return self.errors_.is_novel(check_new(self, X))
+        X = check_new(self, X, accept_sparse=True)
+        return self.errors_.is_novel(self.mixture_.rows.coordinates_of(X))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     foreign = renamed("is_novel")
 

@@ -1,0 +1,237 @@
+"""Sparse tables give the map of the same dense table, and are never made dense as a whole."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import idm_nb
+from idm_nb import FeatureRegressor, IteratedDiffusionMap
+from idm_nb.core.rows import PrincipalAxes, RowLookup, canonical_rows
+
+
+def cells(n_rows, n_columns, seed=0):
+    "Counts of which one column in ten follows an hour, as a logarithm, and the hours."
+    rng = np.random.default_rng(seed)
+    hours = rng.uniform(0, 24, n_rows)
+    rate = np.full((n_rows, n_columns), 0.05)
+    peaks = rng.uniform(0, 24, n_columns // 10)
+    rate[:, ::10] += 2 * np.exp(-((hours[:, None] - peaks) ** 2) / 18)
+    return np.log1p(rng.poisson(rate)), hours
+
+
+@pytest.fixture(scope="module")
+def narrow():
+    return cells(300, 500)
+
+
+@pytest.fixture(scope="module")
+def wide():
+    return cells(240, 1500)
+
+
+@pytest.fixture(scope="module")
+def fitted(wide):
+    X, y = wide
+    model = IteratedDiffusionMap(random_state=0).fit(sp.csr_array(X[:200]), y[:200])
+    return model, IteratedDiffusionMap(random_state=0).fit(X[:200], y[:200])
+
+
+FORMS = [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.coo_array]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_narrow_sparse_table_gives_the_dense_map(narrow, form):
+    X, y = narrow
+    models = [
+        IteratedDiffusionMap(regressor="kernel", random_state=0).fit(table[:250], y[:250])
+        for table in (X, form(X).tocsr())
+    ]
+    first, second = (model.transform(form(X[250:])) for model in models)
+    assert np.abs(first - second).max() < 1e-8
+
+
+def test_a_wide_sparse_table_gives_the_dense_map(wide, fitted):
+    X, y = wide
+    sparse, dense = fitted
+    size = np.abs(dense.embedding_).max()
+    assert np.abs(sparse.embedding_ - dense.embedding_).max() < 1e-8 * size
+    for form in FORMS:
+        new = form(X[200:])
+        assert np.abs(sparse.transform(new) - dense.transform(X[200:])).max() < 1e-8 * size
+        for a, b in zip(sparse.predict(new, return_std=True), dense.predict(X[200:], True)):
+            assert np.allclose(a, b, rtol=1e-6)
+        assert np.array_equal(sparse.kneighbors(new)[1], dense.kneighbors(X[200:])[1])
+    assert sparse.score(sp.csr_array(X[200:]), y[200:]) > 0.9
+    assert str(sparse.verdict_) == str(dense.verdict_)
+
+
+def test_rows_in_single_precision(wide, fitted):
+    X, y = wide
+    low = sp.csr_matrix(X, dtype=np.float32)
+    model = IteratedDiffusionMap(random_state=0).fit(low[:200], y[:200])
+    assert model.map_.rows.X.dtype == np.float32
+    assert np.array_equal(model.transform(low[:200]), model.embedding_)
+    assert np.allclose(model.predict(low[200:]), fitted[0].predict(X[200:]), atol=0.5)
+
+
+def test_training_rows_are_recognised_in_every_form(wide, fitted):
+    X, _ = wide
+    for table in (X[:200], sp.csc_array(X[:200]), np.asfortranarray(X[:200])):
+        assert np.array_equal(fitted[0].transform(table), fitted[0].embedding_)
+        assert np.array_equal(fitted[1].transform(table), fitted[1].embedding_)
+    unsorted = sp.csr_matrix(X[:200])
+    unsorted.data, unsorted.indices = unsorted.data[::-1].copy(), unsorted.indices[::-1].copy()
+    unsorted.indptr = np.r_[0, np.cumsum(np.diff(unsorted.indptr)[::-1])].astype(np.int32)
+    assert np.array_equal(fitted[0].transform(unsorted), fitted[0].embedding_[::-1])
+    entries, empty = sp.coo_matrix(X[:200]), np.flatnonzero(X[0] == 0)[0]
+    places = (np.r_[entries.row, 0], np.r_[entries.col, empty])
+    stored_zero = sp.csr_matrix((np.r_[entries.data, 0.0], places), entries.shape)
+    before = stored_zero.copy()
+    assert np.array_equal(fitted[0].transform(stored_zero), fitted[0].embedding_)
+    assert stored_zero.nnz == before.nnz  # the caller's matrix stays as it was
+
+
+def test_equal_rows_groups_weights_and_gaps(wide):
+    X, y = wide
+    X, y = np.vstack([X, X[:5]]), np.r_[y, y[:5] + 1]
+    y[20] = np.nan
+    given = dict(
+        groups=np.r_[np.arange(240) // 4, np.arange(5) // 4],
+        sample_weight=np.r_[np.full(10, 2), np.ones(230), np.zeros(5)],
+    )
+    options = dict(regressor="kernel", random_state=0)
+    for extra in ({}, dict(groups=given["groups"]), given):
+        models = [
+            IteratedDiffusionMap(**options).fit(f(X), y, **extra) for f in (sp.csr_array, np.array)
+        ]
+        first, second = (model.embedding_ for model in models)
+        assert len(models[0].map_.rows.y) == 240 and np.allclose(first, second, atol=1e-6)
+    assert len(first) == 240  # rows without weight were left out
+
+
+def test_saved_and_loaded(wide, fitted, tmp_path):
+    X, _ = wide
+    new = sp.csr_array(X)
+    for model in fitted:
+        model.save(tmp_path / "m.npz")
+        for again in (idm_nb.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
+            assert np.array_equal(again.transform(new), model.transform(new))
+            assert np.array_equal(again.predict(new, True)[1], model.predict(new, True)[1])
+
+
+def test_bad_sparse_input_is_named(wide, fitted):
+    X, y = wide
+    bad = X.copy()
+    bad[7, 11] = np.nan
+    bad = sp.csr_matrix(bad)
+    for call in (lambda: IteratedDiffusionMap().fit(bad, y), lambda: fitted[0].predict(bad)):
+        with pytest.raises(ValueError, match="X contains NaN at row 7, column 11, and 1 such"):
+            call()
+    with pytest.raises(ValueError, match="X has 1499 features, but IteratedDiffusionMap is expect"):
+        fitted[0].transform(sp.csr_matrix(X)[:, 1:])
+    with pytest.raises(ValueError, match="all 9 rows of X are the same point"):
+        IteratedDiffusionMap().fit(sp.csr_matrix(np.tile(X[0], (9, 1))), y[:9])
+    with pytest.raises(ValueError, match="y has 239 rows but X has 240"):
+        IteratedDiffusionMap().fit(sp.csr_matrix(X), y[1:])
+
+
+def test_behind_a_column_transformer():
+    rng = np.random.default_rng(0)
+    city = rng.permutation(np.arange(400) % 300)
+    frame = pd.DataFrame(
+        {"city": city.astype(str), "street": rng.permutation(1200)[:400].astype(str)}
+    )
+    frame["size"] = rng.normal(size=400)
+    y = frame["size"] + (city % 2)
+    encode = OneHotEncoder(categories=[list(map(str, range(300))), list(map(str, range(1200)))])
+    predicted = []
+    for threshold in (0.0, 1.0):  # dense, sparse
+        columns = ColumnTransformer(
+            [("words", encode, ["city", "street"])],
+            remainder="passthrough",
+            sparse_threshold=threshold,
+        )
+        model = make_pipeline(columns, IteratedDiffusionMap(regressor="kernel", random_state=0))
+        model.fit(frame[:350], y[:350])
+        assert sp.issparse(model[0].transform(frame)) == bool(threshold)
+        predicted.append(model.predict(frame[350:]))
+    # the kernel matrix has a condition of 1e8
+    assert np.allclose(*predicted, rtol=0, atol=1e-6)
+
+
+def test_a_regressor_of_another_package_receives_the_columns(wide):
+    X, y = wide
+    seen = []
+
+    class Spy(Ridge):
+        def fit(self, X, y, sample_weight=None):
+            seen.append((type(X), X.shape[1]))
+            return super().fit(X, y, sample_weight)
+
+    table = sp.csr_matrix(X)
+    model = FeatureRegressor([Spy(), "forest"], random_state=0).fit(table[:200], y[:200])
+    assert {kind for kind, _ in seen} == {sp.csr_matrix} and {m for _, m in seen} == {1500}
+    assert model.score(table[200:], y[200:]) > 0.9 and model.n_features_in_ == 1500
+    values, errors = model.predict(table[200:], return_std=True)
+    assert (errors > 0).all() and not model.is_novel(table[200:]).any()
+
+
+def test_axes_are_an_isometry_of_the_rows():
+    X, _ = cells(60, 3000)
+    dense, sparse = PrincipalAxes(X), PrincipalAxes(sp.csr_array(X))
+    assert np.allclose(dense.axes, sparse.axes, atol=1e-12) and dense.axes.shape == (3000, 59)
+    assert np.allclose(dense.axes.T @ dense.axes, np.eye(59), atol=1e-13)
+    gap = lambda Z: np.linalg.norm(Z[:, None] - Z, axis=2)
+    assert np.allclose(gap(dense(X)), gap(X), rtol=1e-12)
+    variances = dense(X).var(axis=0)
+    assert np.all(np.diff(variances) <= 1e-12) and np.isclose(variances.sum(), X.var(axis=0).sum())
+    singular = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:59]
+    assert np.allclose(np.sqrt(60 * variances), singular)
+
+
+def test_equal_rows_are_found_in_a_wide_table():
+    X, _ = cells(40, 1200)
+    X = np.vstack([X, -0.0 * X[:1], 0 * X[:1], X[3:5]])
+    for table in (X, sp.csr_matrix(X)):
+        first, inverse = canonical_rows(table)
+        assert len(first) == 41 and np.array_equal(X[first][inverse], X)
+        assert RowLookup(table).find(sp.csr_array(X[[42, 3]])).tolist() == [3, 3]
+    a, b = (canonical_rows(form(X)) for form in (np.array, sp.csr_array))
+    assert all(np.array_equal(one, two) for one, two in zip(a, b, strict=True))
+
+
+def test_a_sparse_table_is_never_dense():
+    # dense, 1200 rows of 60000 columns would be 576 MB
+    X = sp.random_array((1200, 60000), density=0.002, rng=0, format="csr")
+    tracemalloc.start()
+    axes = PrincipalAxes(X, 20)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    table = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    square = 8 * 1200**2  # the inner products of the rows, and what the eigensolver needs
+    assert peak < 2 * table + axes.axes.nbytes + 4 * square + 4 * 2**23
+    assert peak < 0.2 * 8 * 1200 * 60000
+
+
+def test_a_leaking_column_is_found_among_many(wide):
+    X, y = wide
+    table = sp.csr_matrix(np.c_[X, np.round(y, 1)])
+    model = IteratedDiffusionMap(regressor="ridge", random_state=0).fit(table, y)
+    assert "Column 1500 gives the feature away" in str(model.verdict_)
+    assert "occurs" not in str(model.verdict_)
+
+
+def test_landmarks_of_a_sparse_table(wide):
+    X, y = cells(600, 1500)
+    model = IteratedDiffusionMap(landmarks=150, random_state=0).fit(sp.csr_matrix(X), y)
+    dense = IteratedDiffusionMap(landmarks=150, random_state=0).fit(X, y)
+    assert np.array_equal(model.landmarks_, dense.landmarks_) and model.verdict_.r2 > 0.9
+    assert np.allclose(model.transform(sp.csr_matrix(X)), dense.transform(X), atol=1e-6)
