@@ -176,7 +176,7 @@ def check_seed(random_state):
         ) from None
 
 # %% ../../nbs/99_workshop/68_input.ipynb #2f7c6b08
-MOST_COLUMNS = 1000  # of tables that are computed with as they are
+MOST_AXES = 1000  # columns of a table, or of the coordinates that take their place
 
 
 def canonical(X):
@@ -200,7 +200,7 @@ def checked_rows(record, X, **options):
     require_finite(X, "X", getattr(record, "feature_names_in_", None))
     if not sparse:
         return X
-    return canonical(X) if X.shape[1] > MOST_COLUMNS else np.asarray(X.toarray(), dtype=float)
+    return canonical(X) if X.shape[1] > MOST_AXES else np.asarray(X.toarray(), dtype=float)
 
 
 def one_point(X):
@@ -239,7 +239,10 @@ def check_table(estimator, X, *, min_points=2, accept_sparse=False):
 
 # %% ../../nbs/99_workshop/68_input.ipynb #ea34c680
 def check_new(estimator, X, *, accept_sparse=False):
-    "Points `(n, m)` for `transform` or `predict`: finite and with the columns seen by `fit`."
+    """Rows `X` for `transform` or `predict`: finite and with the columns that the `estimator` saw.
+
+    With `accept_sparse` they may be a sparse matrix, see `checked_rows`.
+    """
     options = dict(accept_sparse="csr" if accept_sparse else False, reset=False)
     return checked_rows(estimator, X, **options)
 

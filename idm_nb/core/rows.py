@@ -19,14 +19,14 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 
-from .checks import MOST_COLUMNS, check_number
+from .checks import MOST_AXES, check_number
 from .files import Storage
 from .work import chunks, sums_by
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #33a4e522
 def is_wide(X):
     "Has the table `X` so many columns that it is described by coordinates?"
-    return X.shape[1] > MOST_COLUMNS
+    return X.shape[1] > MOST_AXES
 
 
 def fingerprints(X):
@@ -142,14 +142,20 @@ def column_means(X):
 
 
 def column_blocks(X, mean, width):
-    "Blocks of columns of a dense or CSC `X`, made dense, less their `mean`, and where they are."
+    """Blocks of columns of a dense or CSC `X`, made dense, less their `mean`, and where they are.
+
+    A block times `width` numbers takes a few MiB.
+    """
     for piece in chunks(X.shape[1], 8 * width, budget=2**23):
         block = X[:, piece]
         yield piece, (block.toarray() if sp.issparse(X) else block) - mean[piece]
 
 
 def wide_axes(X, mean, most):
-    "Principal axes `(m, r)` of a dense or CSC table `(N, m)`, at most so many, from `N^2` products."
+    """Principal axes `(m, r)` of a dense or CSC `X` `(N, m)` with column means `mean`.
+
+    There are at most `most` of them. They come from the `N^2` inner products of the rows.
+    """
     (N, m), width = X.shape, max(X.shape[0], most)
     gram = np.zeros((N, N))
     for _, block in column_blocks(X, mean, width):
@@ -167,7 +173,7 @@ def wide_axes(X, mean, most):
         axes[piece] = axes[piece] @ turn
     return axes
 
-
+# %% ../../nbs/99_workshop/71_rows.ipynb #c1667b94
 class PrincipalAxes(Storage):
     """Rotation to the principal axes that carry variance.
 
@@ -189,7 +195,7 @@ class PrincipalAxes(Storage):
             some = check_random_state(0).permutation(X.shape[0])[:ROWS_FOR_AXES]
             part = X if len(some) == X.shape[0] else X[np.sort(some)]
             part = part.tocsc() if sp.issparse(X) else part
-            self.axes = wide_axes(part, column_means(part), most or MOST_COLUMNS)
+            self.axes = wide_axes(part, column_means(part), most or MOST_AXES)
             return
         centered = X - self.mean
         if len(X) < X.shape[1]:
@@ -306,7 +312,6 @@ class TrainingRows(Storage):
         known, n, distinct = mass > 0, len(first), X[first]
         basis = PrincipalAxes(distinct) if is_wide(X) else None
         reduced = basis and basis(distinct)
-        coordinates = distinct if basis is None else reduced
         return cls(
             X=distinct,
             y=np.where(known[:, None], mean, np.nan),
@@ -315,7 +320,7 @@ class TrainingRows(Storage):
             weights=None if np.all(mass[known] == 1) else mass,
             groups=np.arange(n) if groups is None else joined_groups(groups, inverse, n),
             given=y,
-            axes=None if n_pca is None else PrincipalAxes.of(coordinates).first(n_pca),
+            axes=None if n_pca is None else PrincipalAxes.of(distinct if basis is None else reduced).first(n_pca),
             counts=sample_weight,
             basis=basis,
             reduced=reduced,
@@ -325,14 +330,9 @@ class TrainingRows(Storage):
     points = cached_property(lambda self: self.axes(self.coordinates))
     lookup = cached_property(lambda self: RowLookup(self.X))
 
-    @cached_property
-    def asked(self):
-        return np.isfinite(self.given).all(axis=1) & self.known[self.inverse]
-
-    @cached_property
-    def place(self):
-        "Number of each given row of `asked` among the rows whose feature is known."
-        return (np.cumsum(self.known) - 1)[self.inverse[self.asked]]
+    # given rows with a feature, and their numbers among the distinct rows with a feature
+    asked = cached_property(lambda s: np.isfinite(s.given).all(axis=1) & s.known[s.inverse])
+    place = cached_property(lambda s: (np.cumsum(s.known) - 1)[s.inverse[s.asked]])
 
     def without(self, out):
         "The same rows, where the features of the distinct rows `out` `(r,)` bool are not used."
@@ -352,7 +352,9 @@ class TrainingRows(Storage):
         weights = None if self.weights is None else self.weights[self.known]
         groups = self.groups[self.known]
         alone = len(np.unique(groups)) == len(groups)
-        X, y = (part if self.known.all() else part[self.known] for part in (self.coordinates, self.y))
+        X, y = (
+            part if self.known.all() else part[self.known] for part in (self.coordinates, self.y)
+        )
         return X, y, weights, None if alone else groups
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #4e053f51

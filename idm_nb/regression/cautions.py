@@ -116,18 +116,6 @@ def pursued(X, y, most):
     return chosen
 
 
-def likely_columns(X, y):
-    "Numbers `(k,)` of the columns of `X` that may give a feature `y` `(N,)` away, and these columns."
-    if not is_wide(X):
-        return np.arange(X.shape[1]), X
-    mean, left = column_means(X), y - y.mean()
-    squares = X.multiply(X) if sp.issparse(X) else X**2
-    length = np.asarray(squares.sum(axis=0)).ravel() - len(y) * mean**2
-    score = (X.T @ left) ** 2 / np.where(length > 1e-12 * length.max(), length, np.inf)
-    likely = np.sort(np.argsort(-score, kind="stable")[: 10 * PURSUED])
-    return likely, X[:, likely].toarray() if sp.issparse(X) else X[:, likely]
-
-
 def leaking_columns(X, y):
     """Columns of `X` `(N, m)` that give a feature `y` `(N,)` away, as a sum of multiples.
 
@@ -150,6 +138,18 @@ def leaking_columns(X, y):
         if np.abs(left).max() <= limit and left.var() < 0.01 * target.var():
             return some
     return []
+
+# %% ../../nbs/07_regression/26b_audit.ipynb #c26b00a1
+def likely_columns(X, y):
+    "Numbers `(k,)` of the columns of `X` that may give a feature `y` `(N,)` away, and these columns."
+    if not is_wide(X):
+        return np.arange(X.shape[1]), X
+    mean, left = column_means(X), y - y.mean()
+    squares = X.multiply(X) if sp.issparse(X) else X**2
+    length = np.asarray(squares.sum(axis=0)).ravel() - len(y) * mean**2
+    score = (X.T @ left) ** 2 / np.where(length > 1e-12 * length.max(), length, np.inf)
+    likely = np.sort(np.argsort(-score, kind="stable")[: 10 * PURSUED])
+    return likely, X[:, likely].toarray() if sp.issparse(X) else X[:, likely]
 
 
 def coded_gaps(X):

@@ -325,6 +325,11 @@ class MixtureViews(FeatureEstimate):
             raise AttributeError("feature_names_in_")
         return self.mixture_.columns["feature_names_in_"]
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
 # %% ../../nbs/07_regression/27_stacked.ipynb #ef5d7cb1
 def mixture_of_version_2(state):
     "The `Mixture` of a FeatureRegressor in a file of version 2, from its attributes, which are taken out."
@@ -459,11 +464,6 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
         check_is_fitted(self)
         X = check_new(self, X, accept_sparse=True)
         return self.errors_.is_novel(self.mixture_.rows.coordinates_of(X))
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     foreign = renamed("is_novel")
 
