@@ -320,7 +320,9 @@ class TrainingRows(Storage):
             weights=None if np.all(mass[known] == 1) else mass,
             groups=np.arange(n) if groups is None else joined_groups(groups, inverse, n),
             given=y,
-            axes=None if n_pca is None else PrincipalAxes.of(distinct if basis is None else reduced).first(n_pca),
+            axes=None
+            if n_pca is None
+            else PrincipalAxes.of(distinct if basis is None else reduced).first(n_pca),
             counts=sample_weight,
             basis=basis,
             reduced=reduced,
