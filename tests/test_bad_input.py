@@ -14,6 +14,8 @@ from idm_nb import (
     IteratedDiffusionMap,
     NonlinearICA,
     PaperIteratedDiffusionMap,
+    reeb_graph,
+    save_explorer,
 )
 from idm_nb.branches import Branches
 from idm_nb.datasets import feature_example
@@ -114,40 +116,46 @@ def test_bad_arguments(model, words):
         model.fit(X, Y, **given)
 
 
-def test_bad_arguments_of_functions():
-    with pytest.raises(ValueError, match="method='guess' is not known"):
-        estimate_derivative(X, Y, method="guess")
-    with pytest.raises(ValueError, match="use 'affine'"):
-        estimate_derivative(X, Y, X[:3] + 0.1, method="regression")
-    with pytest.raises(ValueError, match="rule='first' is not known"):
-        tune_local_bandwidth(X, rule="first")
-    with pytest.raises(ValueError, match="X contains NaN at row 17, column 1"):
-        hole = np.where(np.arange(600).reshape(300, 2) == 35, np.nan, X)
-        singular_value_scaling(hole, X[0], [0.1, 0.2])
-    with pytest.raises(ValueError, match="y has 299 rows"):
-        estimate_derivative(X, Y[:-1])
-    with pytest.raises(ValueError, match="y is NaN in every row"):
-        IteratedDiffusionMap().fit(X, np.full(300, np.nan))
-    with pytest.raises(ValueError, match="neighbours of point 0 coincide with it"):
-        tune_local_bandwidth(np.repeat(X[:3], 20, axis=0), n_neighbors=5)
-    with pytest.raises(ValueError, match="query_features has 2 columns but y has 1"):
-        estimate_derivative(X, Y, X[:3], query_features=np.ones((3, 2)))
-    with pytest.raises(
-        ValueError, match="epsilon must be a number or have one entry for each of the 3"
-    ):
-        estimate_derivative(X, Y, X[:3], method="affine", epsilon=np.ones(4))
-    with pytest.raises(
-        ValueError, match="dimension must be an integer, 1 or more and at most 2, got 3"
-    ):
-        estimate_derivative(X, Y, dimension=3)
-    with pytest.raises(ValueError, match="queries has 3 columns but X has 2"):
-        estimate_derivative(X, Y, np.ones((4, 3)), method="affine")
-    with pytest.raises(ValueError, match="point must have the 2 columns of X"):
-        singular_value_scaling(X, X[0, :1], [0.1, 0.2])
-    with pytest.raises(ValueError, match="epsilons must be two or more increasing"):
-        dimension_curves(X, X[0], [0.2, 0.1])
-    with pytest.raises(ValueError, match="epsilon must be a number, above 0, got 0.0"):
-        tangent_spaces(X, dimension=1, epsilon=0.0)
+HOLE = np.where(np.arange(600).reshape(300, 2) == 35, np.nan, X)
+TRIPLE = np.repeat(X[:3], 20, axis=0)
+OF_FUNCTIONS = [
+    (lambda: estimate_derivative(X, Y, method="guess"), "method='guess' is not known"),
+    (lambda: estimate_derivative(X, Y, X[:3] + 0.1, method="regression"), "use 'affine'"),
+    (lambda: estimate_derivative(X, Y[:-1]), "y has 299 rows"),
+    (lambda: estimate_derivative(X, Y, ridge=np.nan), "ridge must be a number, 0 or more, got nan"),
+    (lambda: estimate_derivative(X, Y, ridge=-1), "ridge must be a number, 0 or more, got -1"),
+    (lambda: estimate_derivative(X, Y, dimension=3), "dimension must be an integer.* 2, got 3"),
+    (
+        lambda: estimate_derivative(X, Y, X[:3], query_features=np.ones((3, 2))),
+        "query_features has 2 columns but y has 1",
+    ),
+    (
+        lambda: estimate_derivative(X, Y, X[:3], method="affine", epsilon=np.ones(4)),
+        "epsilon must be a number or have one entry for each of the 3",
+    ),
+    (
+        lambda: estimate_derivative(X, Y, np.ones((4, 3)), method="affine"),
+        "queries has 3 columns but X has 2",
+    ),
+    (lambda: tune_local_bandwidth(X, rule="first"), "rule='first' is not known"),
+    (lambda: tune_local_bandwidth(TRIPLE, n_neighbors=5), "neighbours of point 0 coincide with it"),
+    (lambda: singular_value_scaling(HOLE, X[0], [1, 2]), "X contains NaN at row 17, column 1"),
+    (lambda: singular_value_scaling(X, X[0, :1], [1, 2]), "point must have the 2 columns of X"),
+    (lambda: dimension_curves(X, X[0], [2, 1]), "epsilons must be two or more increasing"),
+    (lambda: tangent_spaces(X, dimension=1, epsilon=0.0), "epsilon must be a number, above 0"),
+    (lambda: IteratedDiffusionMap().fit(X, np.full(300, np.nan)), "y is NaN in every row"),
+    (
+        lambda: reeb_graph(DiffusionMap(2).fit(X)),
+        "model must be a fitted IteratedDiffusionMap, got DiffusionMap",
+    ),
+    (lambda: save_explorer(3, "x.html"), "model must be a fitted IteratedDiffusionMap, got int"),
+]
+
+
+@pytest.mark.parametrize("call, words", OF_FUNCTIONS, ids=[words for _, words in OF_FUNCTIONS])
+def test_bad_arguments_of_functions(call, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        call()
 
 
 def test_duplicates_do_not_disturb_the_local_rules():

@@ -11,6 +11,7 @@ from attacks import ESTIMATORS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_promises import embedding, told
+from test_second_fits import same
 
 import idm_nb
 from idm_nb.app import read_table
@@ -278,16 +279,6 @@ TREES = st.recursive(
 class Kept(Storage):
     def __init__(self, tree):
         self.tree = tree
-
-
-def same(a, b):
-    if isinstance(a, np.ndarray):
-        return np.array_equal(a, b)
-    if isinstance(a, dict):
-        return list(a) == list(b) and all(same(a[k], b[k]) for k in a)
-    if isinstance(a, (list, tuple)):
-        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
-    return type(a) is type(b) and a == b
 
 
 @examples(200)

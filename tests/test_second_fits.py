@@ -73,10 +73,12 @@ def answers(model, data):
 
 
 def same(one, other):
-    "Are two results equal, bit for bit?"
+    "Are two results equal, bit for bit and in their kinds?"
+    if type(one) is not type(other):
+        return False
     if isinstance(one, dict):
         names = one.keys() - {"seconds", "seconds_"}
-        return one.keys() == other.keys() and all(same(one[k], other[k]) for k in names)
+        return list(one) == list(other) and all(same(one[name], other[name]) for name in names)
     if isinstance(one, (list, tuple)):
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, pd.DataFrame):
@@ -84,7 +86,7 @@ def same(one, other):
     if hasattr(one, "tocsr"):
         return same(vars(one), vars(other))
     if hasattr(one, "__dict__") and not isinstance(one, type):
-        return type(one) is type(other) and same(one.__getstate__(), other.__getstate__())
+        return same(one.__getstate__(), other.__getstate__())
     return np.array_equal(one, other, equal_nan=np.asarray(one).dtype.kind == "f")
 
 
