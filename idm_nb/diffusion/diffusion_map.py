@@ -130,19 +130,6 @@ def whole_dimension(dimension):
     near = round(dimension) >= 1 and abs(dimension - round(dimension)) < 0.25
     return float(round(dimension) if near else dimension)
 
-# %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #3b50c31b
-TAIL = 1e-4  # kernel weights below it are left out
-
-
-def reach_of_kernel(test, epsilon, n_points):
-    """Number of neighbours for which the kernel of bandwidth `epsilon` is above `TAIL`.
-
-    It is estimated by the KernelSum `test` of the `n_points` points, at least 32, and limited so
-    that the kernel fits into memory.
-    """
-    seen = 1.3 * test.count_within(np.sqrt(-2 * np.log(TAIL) * epsilon))
-    return int(min(max(32, seen), max(256, 2e7 // n_points), n_points - 1))
-
 # %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #78c7512c
 def checked_matrix(record, X, reset):
     """Distances or a kernel `X`, dense or sparse, checked for `fit` (`reset`) or as new rows.
@@ -239,7 +226,7 @@ class DiffusionMap(SpectralMap):
         Right normalisation: 1 removes the sampling density, 0 is the Laplacian eigenmap.
     epsilon : float or "auto", default "auto"
         Bandwidth, the variance of the kernel in each direction (a squared length). With "auto" the
-        effective number of neighbours is 16 or less.
+        effective number of neighbours grows with that of points, @eq-spectral-count.
     n_neighbors : int or "auto", default "auto", neighbours on which the kernel is evaluated
     metric : "euclidean", "precomputed" or "kernel", default "euclidean", what `X` is
     keep_self : bool or "auto", default "auto"
@@ -293,7 +280,7 @@ class DiffusionMap(SpectralMap):
         graph = rows = metric = kernel = None
         if self.metric == "euclidean":
             automatic = is_auto(self.n_neighbors)
-            k = reach_of_kernel(test, epsilon, len(X)) if automatic else self.n_neighbors
+            k = test.reach(epsilon) if automatic else self.n_neighbors
             graph, rows = NeighborGraph(X, k), RowLookup(X)
             metric = EuclideanMetric(graph.points)
         else:

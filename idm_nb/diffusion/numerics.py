@@ -8,6 +8,7 @@ __all__ = ['KernelSum']
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #715cdde6
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import gamma
 from sklearn.utils import check_random_state
 
 from ..core.checks import check_points
@@ -44,20 +45,75 @@ def pair_blocks(points, rows):
         yield square
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #a8152981
-# effective numbers of neighbours; the first at which the slope has not yet risen is taken
-COUNTS = (16, 12, 9, 7, 5, 4)
 SAMPLED = 1000  # points whose distances to all others are used
 
 
+def two_least(square):
+    "The two least positive entries of each row, `(n, 2)`."
+    return np.partition(np.where(square > 0, square, np.inf), 1, axis=1)[:, :2]
+
+
+def distances_are_tied(least, dimension):
+    """Whether the two nearest points of most rows are at the same distance, @eq-tied.
+
+    `least` `(n, 2)` holds their squared distances, `dimension` is the dimension of the points.
+    """
+    least = least[np.isfinite(least[:, 1])]
+    ratio = np.median(np.log(least[:, 1] / least[:, 0]) / 2) if len(least) else np.inf
+    return bool(ratio * dimension < 0.02 * np.log(2))
+
+
 def _sampled_pairs(points, precomputed):
-    "`pair_histogram` of the distances from sampled points to all, and the number of these points."
-    rows = check_random_state(0).permutation(points.shape[0])[:SAMPLED]
-    if not precomputed:
-        return *pair_histogram(pair_blocks(check_points(points), rows)), len(rows)
-    near = points.tocsr()[rows].data if sp.issparse(points) else points[rows]
-    squares, counts, n_zero = pair_histogram([near**2])
-    # the diagonal of a sparse matrix is not stored
-    return squares, counts, n_zero + len(rows) * sp.issparse(points), len(rows)
+    """`pair_histogram` of the distances from sampled points to all, and the number of these points.
+
+    The last value `(n, 2)` holds the squared distances to the two nearest others of each.
+    """
+    rows, least = check_random_state(0).permutation(points.shape[0])[:SAMPLED], []
+
+    def watched(blocks):
+        for square in blocks:
+            least.append(two_least(square))
+            yield square
+
+    if sp.issparse(points):
+        near = points.tocsr()[rows]
+        for piece in chunks(len(rows), 8 * points.shape[1]):
+            least.append(two_least(near[piece].toarray() ** 2))
+        squares, counts, n_zero = pair_histogram([near.data**2])
+        # the diagonal of a sparse matrix is not stored
+        return squares, counts, n_zero + len(rows), len(rows), np.concatenate(least)
+    blocks = [points[rows] ** 2] if precomputed else pair_blocks(check_points(points), rows)
+    return *pair_histogram(watched(blocks)), len(rows), np.concatenate(least)
+
+# %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #2b1e42aa
+DIMENSION_COUNT = 16  # effective number of neighbours at which the dimension is read; of grids
+LEAST_COUNT = 8  # effective number of neighbours, below which gaps break the graph
+TAIL = 1e-4  # kernel weights below it are left out
+
+
+def spectral_count(n_points, dimension, grid=False):
+    """Effective number of neighbours for eigenvalues: @eq-spectral-count, or 16 on a `grid`.
+
+    Examples
+    --------
+    >>> [round(spectral_count(8000, d)) for d in (1, 2, 3)]
+    [186, 28, 9]
+    """
+    d = max(dimension, 1)
+    return DIMENSION_COUNT if grid else max(LEAST_COUNT, (n_points**2 / 10**d) ** (1 / (d + 2)))
+
+
+def kernel_reach(dimension):
+    """Neighbours for which the kernel is above `TAIL`, in effective numbers of neighbours.
+
+    A third more are counted, because an uneven sample has more points in some places.
+
+    Examples
+    --------
+    >>> [round(kernel_reach(d)) for d in (1, 2, 3)]
+    [4, 12, 27]
+    """
+    return 1.3 * (-np.log(TAIL)) ** (dimension / 2) / gamma(dimension / 2 + 1)
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #1e92e7ec
 class KernelSum(Storage):
@@ -73,9 +129,10 @@ class KernelSum(Storage):
     epsilons, sums : (L,) arrays, bandwidths, four per octave, and `S(epsilon)`
     neighbors : (L,) array, effective number `D` of neighbours (the mean row sum)
     slopes, slopes_without_self : (L,) arrays, twice the slope with and without the diagonal
-    keep_self : bool, whether the points look like a grid
-    epsilon : float, bandwidth at `D = 16`, or at a smaller `D` if the slope has risen there
-    dimension : float, twice the slope at `epsilon`
+    keep_self : bool, whether the points are a grid, @eq-tied
+    plateau : float, bandwidth at `D = 16`, or at a smaller `D` if the slope has risen there
+    dimension : float, twice the slope at `plateau`
+    epsilon : float, bandwidth for eigenvalues, @eq-spectral-count, or smaller for the same reason
 
     Examples
     --------
@@ -85,25 +142,33 @@ class KernelSum(Storage):
     """
 
     def __init__(self, points, *, precomputed=False):
-        squares, counts, n_zero, n = _sampled_pairs(points, precomputed)
+        squares, counts, n_zero, n, least = _sampled_pairs(points, precomputed)
         if not len(squares):
             raise ValueError(f"all {points.shape[0]} points coincide: there is no length to choose")
+        self.n_points = points.shape[1 if precomputed else 0]
         self.epsilons = 2.0 ** np.arange(np.log2(squares[0]) - 4, np.log2(squares[-1]) + 2, 0.25)
         weights = counts * np.exp(-squares / (2 * self.epsilons[:, None])) / n
         self.neighbors = weights.sum(axis=1) + n_zero / n
-        self.sums = self.neighbors / points.shape[1 if precomputed else 0]
+        self.sums = self.neighbors / self.n_points
         self._squares, self._within = squares, (n_zero + np.cumsum(counts)) / n
         moment = weights @ squares / self.epsilons
         self.slopes = moment / self.neighbors
         self.slopes_without_self = moment / np.maximum(self.neighbors - 1, 1e-300)
-        few, more = self.at_neighbors(3), self.at_neighbors(6)
-        change = [abs(np.log(self.slope_at(few, k) / self.slope_at(more, k))) for k in (0, 1)]
-        self.keep_self = bool(change[1] < change[0])
-        limit = 1.15 * self.slope_at(more, self.keep_self)
-        candidates = [self.at_neighbors(count) for count in COUNTS]
-        good = [e for e in candidates if self.slope_at(e, self.keep_self) < limit]
-        self.epsilon = (good or candidates[-1:])[0]
-        self.dimension = self.slope_at(self.epsilon, self.keep_self)
+        random = self._below_the_rise(DIMENSION_COUNT, False)
+        self.keep_self = distances_are_tied(least, self.slope_at(random, False))
+        self.plateau = self._below_the_rise(DIMENSION_COUNT, self.keep_self)
+        self.dimension = self.slope_at(self.plateau, self.keep_self)
+        self._most = max(256, 2e7 // self.n_points)
+        fitting = DIMENSION_COUNT * self._most / self._within_tail(self.plateau)
+        count = spectral_count(self.n_points, self.dimension, self.keep_self)
+        self.epsilon = self._below_the_rise(min(count, max(fitting, LEAST_COUNT)), self.keep_self)
+
+    def _below_the_rise(self, count, keep_self):
+        "Bandwidth at `count` neighbours, or at fewer if the slope has risen there."
+        limit = 1.15 * self.slope_at(self.at_neighbors(6), keep_self)
+        while count > 4 and self.slope_at(self.at_neighbors(count), keep_self) >= limit:
+            count = max(0.75 * count, 4)
+        return self.at_neighbors(count)
 
     def at_neighbors(self, count):
         "Bandwidth at which the effective number of neighbours is `count`."
@@ -114,6 +179,16 @@ class KernelSum(Storage):
         "Mean number of points within `radius` of a point, itself included."
         place = np.searchsorted(self._squares, radius**2)
         return float(self._within[place - 1]) if place else 1.0
+
+    def _within_tail(self, epsilon):
+        return 1.3 * self.count_within(np.sqrt(-2 * np.log(TAIL) * epsilon))
+
+    def reach(self, epsilon):
+        """Number of neighbours for which the kernel of bandwidth `epsilon` is above `TAIL`.
+
+        It is at least 32, and limited so that the kernel of all points fits into memory.
+        """
+        return int(min(max(32, self._within_tail(epsilon)), self._most, self.n_points - 1))
 
     def slope_at(self, epsilon, keep_self):
         "Twice the slope at `epsilon`, the dimension there; with the diagonal if `keep_self`."

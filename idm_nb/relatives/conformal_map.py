@@ -7,7 +7,6 @@ __all__ = ['ConformalMap']
 
 # %% ../../nbs/10_relatives/42_conformal_map.ipynb #0d925502
 import numpy as np
-import scipy.sparse as sp
 
 from ..core.checks import check_number, check_table, is_auto
 from ..core.files import Storage
@@ -15,7 +14,7 @@ from ..core.rows import RowLookup
 from ..derivatives.scaling_law import tune_local_bandwidth
 from ..diffusion.diffusion_map import whole_dimension
 from ..diffusion.neighbors import NeighborGraph, squared_lengths, warn_if_apart
-from ..diffusion.numerics import KernelSum
+from ..diffusion.numerics import distances_are_tied, two_least
 from ..diffusion.operator import Diffusion, Metric
 from .hidden_lengths import MetricMap, checked_sizes
 
@@ -91,20 +90,6 @@ class LocalScales(Storage):
         density = pilot * np.clip(ratio, 1e-2, 1e2)
         return ConformalMetric(points, density ** (1 / self.dimension))
 
-# %% ../../nbs/10_relatives/42_conformal_map.ipynb #7e2b4b20
-def looks_like_a_grid(graph, dimension, n_nearest):
-    """Whether the points are a grid: the diffusion map's test, in units of the local spacing.
-
-    `graph` is their NeighborGraph; `dimension` and `n_nearest` are those of `LocalScales`.
-    """
-    scales = LocalScales(graph, dimension, n_nearest, 1.0, False).pilot
-    metric = ConformalMetric(graph.points, scales)
-    lengths = metric.squared_lengths(metric, graph.rows, graph.indices)
-    others = lengths > 0
-    place = graph.rows[others], graph.indices[others]
-    data = sp.csr_matrix((np.sqrt(lengths[others]), place), shape=(len(graph),) * 2)
-    return KernelSum(data, precomputed=True).keep_self
-
 # %% ../../nbs/10_relatives/42_conformal_map.ipynb #271ba000
 class ConformalMap(MetricMap):
     """Diffusion map in the geometry in which the points are even; invariant under conformal maps.
@@ -112,10 +97,11 @@ class ConformalMap(MetricMap):
     Parameters
     ----------
     n_components : int, default 10, number of coordinates, without the constant function
-    n_effective : float, default 12
+    n_effective : float or "auto", default "auto"
         Effective number of neighbours of a point. It sets the bandwidth, so no length is chosen.
+        "auto" grows with the number of points, @eq-spectral-count.
     n_neighbors : int or "auto", default "auto"
-        Neighbours on which the kernel is evaluated; "auto" is ten times `n_effective`, at least 64.
+        Neighbours on which the kernel is evaluated; "auto" takes those within its reach.
     n_density_neighbors : int, default 16, neighbours that set the bandwidth of the density
     dimension : float or "auto", default "auto", intrinsic dimension; "auto" is the median of
         `tune_local_bandwidth`, rounded if it is within a quarter of an integer
@@ -148,7 +134,7 @@ class ConformalMap(MetricMap):
         self,
         n_components=10,
         *,
-        n_effective=12.0,
+        n_effective="auto",
         n_neighbors="auto",
         n_density_neighbors=16,
         dimension="auto",
@@ -167,19 +153,19 @@ class ConformalMap(MetricMap):
     def fit(self, X, y=None):
         "Compute the geometry in which the points `X` `(N, m)` are even, and its eigenfunctions."
         X, columns = check_table(self, X)
-        n, k = checked_sizes(self, len(X), width=10)
         nearest = check_number("n_density_neighbors", self.n_density_neighbors, 1, integer=True)
         check_number("time", self.time, 0)
-        graph = NeighborGraph(X, k)
-        count, dimension = warn_if_apart(graph), self.dimension
+        dimension = self.dimension
         if is_auto(dimension):
             dimension = float(np.median(tune_local_bandwidth(X)[1]))
         d = whole_dimension(dimension) if is_auto(self.dimension) else self.dimension
         d = float(check_number("dimension", d, 0, open_low=True))
-        epsilon = (self.n_effective / len(X)) ** (2 / d) / (2 * np.pi)
-        keep_self = self.keep_self
-        if is_auto(keep_self):
-            keep_self = looks_like_a_grid(graph, d, nearest)
+        near = NeighborGraph(X, min(2, len(X) - 1))
+        grid = distances_are_tied(two_least(near.distances**2), d)
+        n, k, effective, keep_self = checked_sizes(self, len(X), d, grid)
+        graph = NeighborGraph(X, k)
+        count = warn_if_apart(graph)
+        epsilon = (effective / len(X)) ** (2 / d) / (2 * np.pi)
         local = LocalScales(graph, d, nearest, epsilon, keep_self)
         options = dict(dimension=d, keep_self=keep_self, random_state=self.random_state)
         diffusion = Diffusion(local.metric(X, graph), graph, epsilon, n + 1, **options)

@@ -10,13 +10,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from idm_nb.core.checks import (
-    check_features,
-    check_number,
-    check_points,
-    check_table,
-    is_auto,
-)
+from ..core.checks import check_features, check_number, check_points, check_table
 from ..core.rows import RowLookup, distinct_rows
 from ..derivatives.derivative import LocalRegression
 from ..diffusion.diffusion_map import DiffusionMap
@@ -37,13 +31,13 @@ def fit_diagram(model, X, Y):
 
     `model` has the parameters, `X` `(N, m)` are the points of the source and `Y` `(N, n)` their images.
     """
-    n, k = checked_sizes(model, len(X), width=12)
-    ridge = check_number("ridge", model.ridge, 0, open_low=True)
-    test, graph = KernelSum(Y), NeighborGraph(X, k)
+    ridge, test = check_number("ridge", model.ridge, 0, open_low=True), KernelSum(Y)
+    sizes = checked_sizes(model, len(X), test.dimension, test.keep_self)
+    n, k, effective, keep_self = sizes
+    graph = NeighborGraph(X, k)
     warn_if_apart(graph)
-    keep_self = test.keep_self if is_auto(model.keep_self) else bool(model.keep_self)
     options = dict(keep_self=keep_self, random_state=model.random_state)
-    epsilon = test.at_neighbors(model.n_effective)
+    epsilon = test.at_neighbors(effective)
     image = DiffusionMap(n, epsilon=epsilon, n_neighbors=k, **options).fit(Y)
     regression = LocalRegression(ridge=ridge).fit(graph, Y, distinct_rows(X)[1])
     metric = StretchedMetric(X, regression.derivatives_)
@@ -66,11 +60,11 @@ class DiffeomorphismMap(MultiOutputMixin, RegressorMixin, MetricMap):
     Parameters
     ----------
     n_components : int, default 30, eigenfunctions on either side (at most N - 1)
-    n_effective : float, default 10
+    n_effective : float or "auto", default "auto"
         Effective number of neighbours of an image point; it sets the bandwidth of both sides.
+        "auto" grows with the number of points, @eq-spectral-count.
     n_neighbors : int or "auto", default "auto"
-        Neighbours for kernels and regressions; "auto" is twelve times `n_effective`, at least 64,
-        so that the kernel has decayed even where the map stretches steps unevenly.
+        Neighbours for kernels and regressions; "auto" takes those within the reach of the kernel.
     keep_self : bool or "auto", default "auto"
         Keep the diagonal of the kernel (right for grids) or leave it out (for random points).
     ridge : float, default 1e-5, ridge of the regression for `DH`, see `LocalRegression`
@@ -104,7 +98,7 @@ class DiffeomorphismMap(MultiOutputMixin, RegressorMixin, MetricMap):
         self,
         n_components=30,
         *,
-        n_effective=10.0,
+        n_effective="auto",
         n_neighbors="auto",
         keep_self="auto",
         ridge=1e-5,

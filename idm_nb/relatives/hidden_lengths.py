@@ -16,6 +16,7 @@ from ..core.checks import check_choice, check_new, check_number, check_points, i
 from ..core.work import chunks
 from ..diffusion.diffusion_map import SpectralMap
 from ..diffusion.neighbors import Neighborhood
+from ..diffusion.numerics import kernel_reach, spectral_count
 from ..diffusion.operator import Metric
 
 # %% ../../nbs/10_relatives/40_hidden_lengths.ipynb #d7dc7474
@@ -304,19 +305,26 @@ def nearest_in_own_metric(metric, points):
     return MetricEdges(metric, -np.inf, new=without_length).indices
 
 # %% ../../nbs/10_relatives/40_hidden_lengths.ipynb #cd888cd1
-def checked_sizes(model, n_rows, width):
-    """Number of components and of neighbours of a map of `n_rows` rows, with its parameters checked.
+def checked_sizes(model, n_rows, dimension, grid):
+    """Number of components and of neighbours, all and effective ones, and the checked `keep_self`.
 
-    `model` has `n_components`, `n_effective`, `n_neighbors` and `keep_self`. The automatic number of
-    neighbours is `width` times `n_effective`, and at least 64.
+    `model` is a map of `n_rows` rows of the `dimension`, which may form a `grid`. It has the
+    parameters `n_components`, `n_effective`, `n_neighbors` and `keep_self`. The automatic number of
+    neighbours is that within the `kernel_reach`, at least 64, at most twelve effective numbers.
     """
     n = check_number("n_components", model.n_components, 1, integer=True)
-    effective = check_number("n_effective", model.n_effective, 1)
     check_choice("keep_self", model.keep_self, ("auto", True, False))
-    k = model.n_neighbors
+    keep_self = grid if is_auto(model.keep_self) else bool(model.keep_self)
+    width = min(kernel_reach(dimension), 12)
+    most = min(n_rows - 1, max(256, int(2e7) // n_rows))  # the kernel fits into memory
+    effective, k = model.n_effective, model.n_neighbors
+    if is_auto(effective):
+        effective = max(min(spectral_count(n_rows, dimension, keep_self), most / width), 1)
+    effective = check_number("n_effective", effective, 1)
     if is_auto(k):
-        k = min(int(max(64, width * effective)), n_rows - 1)
-    return min(n, n_rows - 1), check_number("n_neighbors", k, 2, integer=True)
+        k = min(int(max(64, width * effective)), most)
+    k = check_number("n_neighbors", k, 2, integer=True)
+    return min(n, n_rows - 1), k, effective, keep_self
 
 
 class MetricMap(SpectralMap):

@@ -11,7 +11,6 @@ from sklearn.utils import check_random_state
 
 from ..core.checks import check_number
 from ..core.rows import distinct_rows
-from ..diffusion.diffusion_map import reach_of_kernel
 from ..diffusion.neighbors import NeighborGraph
 from ..diffusion.numerics import KernelSum
 from ..diffusion.operator import Diffusion, EuclideanMetric
@@ -62,9 +61,11 @@ class LearnedBasis:
             raise ValueError("the model puts all rows of X in the same place: it has no functions")
         points = embedding[distinct_rows(np.round(embedding / width))[0]]
         test = KernelSum(points)
-        self.graph = NeighborGraph(points, reach_of_kernel(test, test.epsilon, len(points)))
-        count, metric = min(n_functions + 1, len(points)), EuclideanMetric(points)
-        self.diffusion = Diffusion(metric, self.graph, test.epsilon, count, random_state=0)
+        # one point in each cell: as even as a grid, so the bandwidth of grids is right
+        epsilon, metric = test.plateau, EuclideanMetric(points)
+        self.graph, count = NeighborGraph(points, test.reach(epsilon)), n_functions + 1
+        count = min(count, len(points))
+        self.diffusion = Diffusion(metric, self.graph, epsilon, count, random_state=0)
 
     def __call__(self, X):
         "Functions `(q, n_functions + 1)` at the rows `X` `(q, m)`, the constant one first."
