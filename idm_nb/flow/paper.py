@@ -32,7 +32,7 @@ def bounded_power(base, exponent):
     return np.exp(np.clip(exponent * np.log(base), -230, 230))
 
 
-def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine):
+def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine, cutoff=1e-15):
     """Algorithm 1: derivative `(q, m, n)`, dimension `(q,)` and density `(q,)` at `q` points.
 
     Three misprints have only one reading and are corrected: squared distances in step 3, the
@@ -45,6 +45,7 @@ def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine):
     n_points : int, the paper's `N`; n_bandwidths : int, its `L`
     tuning : "d1" or "scaling laws", step 4 without or with its substeps (e) to (j)
     affine : bool, whether the feature at the points is unknown: a regression with a constant term
+    cutoff : float, default 1e-15, relative to the largest: eigenvalues that step 12 takes for zero
     """
     d = np.linalg.norm(steps, axis=2)  # step 1, by increasing distance, the point itself first
     eps_min = -(_positive_nearest(d) ** 2) / (2 * np.log(np.finfo(float).eps))  # step 3
@@ -83,7 +84,8 @@ def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine):
     root = np.sqrt(w / D[:, None])[:, :, None]
     X, Y = root * steps, root * changes  # steps 10, 11: the weighted vectors are rows
     Xt = np.swapaxes(X, 1, 2)
-    return np.linalg.pinv(Xt @ X, 1e-15, hermitian=True) @ (Xt @ Y), dimension, density  # step 12
+    DH = np.linalg.pinv(Xt @ X, cutoff, hermitian=True) @ (Xt @ Y)  # step 12
+    return DH, dimension, density
 
 # %% ../../nbs/05_flow/16_to_the_letter.ipynb #fffa95f1
 def feature_lengths(start, derivatives, end, reach, tau, squares):
@@ -117,7 +119,7 @@ class PaperStep(Storage):
 
     def __init__(self, x, y, tau, model):
         self.x, self.y, self.tau, self.fixed, N = x, y, tau, checked_corrections(model), len(x)
-        self.L, self.tuning = model.n_bandwidths, model.tuning
+        self.L, self.tuning, self.cutoff = model.n_bandwidths, model.tuning, model.cutoff
         self.k, k2 = min(model.n_neighbors, N), min(model.n_bandwidth_neighbors, N)
         M, seed = min(model.n_components, N - 1), model.random_state
         self.search = Search(x)
@@ -128,6 +130,9 @@ class PaperStep(Storage):
         first = index[:, 1 : k2 + 1] if "bandwidth" in self.fixed else index[:, :k2]
         self.epsilon = float(np.mean(d_H[np.arange(N)[:, None], first].toarray() ** 2))  # step 4
         d_H.data = np.exp(-(d_H.data**2) / (2 * self.epsilon))  # steps 5, 6
+        if not model.ties:  # k neighbours exactly, also where more are equally far
+            chosen = (np.ones(index.size), index.ravel(), self.k * np.arange(N + 1))
+            d_H = d_H.multiply(sp.csr_array(chosen, (N, N))).tocsr()
         J = (d_H + d_H.T) / 2  # step 7
         self.D = J.sum(axis=1)  # step 8 (a)
         K = sp.diags_array(1 / self.D) @ J @ sp.diags_array(1 / self.D)
@@ -157,7 +162,8 @@ class PaperStep(Storage):
             steps = x[index[part]] - points[part][:, None]
             steps[:, 0] = 0
             changes = y[index[part]] - y[index[part, :1]]
-            found.append(algorithm_1(steps, changes, len(x), self.L, self.tuning, affine))
+            options = (self.L, self.tuning, affine, self.cutoff)
+            found.append(algorithm_1(steps, changes, len(x), *options))
         return [np.concatenate(parts) for parts in zip(*found)]
 
     def rescaled(self, functions, dimension):
@@ -193,6 +199,8 @@ def checked_corrections(model):
     "Names of the corrections of a model; raises a `ValueError` if a parameter is out of range."
     if not 0 < check_number("tau", model.tau, 0, 1) < 1:
         raise ValueError(f"tau must lie between 0 and 1, got {model.tau!r}")
+    check_number("cutoff", model.cutoff, 0, 1)
+    check_choice("ties", model.ties, (True, False))
     least = dict(n_neighbors=3, n_bandwidths=4, n_bandwidth_neighbors=2, n_components=1)
     least |= {} if model.n_iterations == "auto" else dict(n_iterations=1)
     for name, low in least.items():
@@ -264,6 +272,10 @@ class PaperIteratedDiffusionMap(
     n_components : int, default 100, the paper's `M`, coordinates of the embedding; at most N - 1
     tuning : "d1" or "scaling laws", default "d1"
         Step 4 of Algorithm 1 without ("d1") or with its substeps (e) to (j) ("scaling laws").
+    cutoff : float, default 1e-15, the paper does not say
+        Step 12 of Algorithm 1: eigenvalues of `X'X` below this share of the largest count as zero.
+    ties : bool, default True, the paper does not say
+        Whether the kernel has all neighbours at the distance of the k-th one, or k of them.
     corrections : "none", "all", a name or a sequence of names, default "none"
         Misprints of Algorithm 2 with two readings: "bandwidth" leaves the point itself out of the
         mean of step 4, "density" takes the density of the new metric in step 9, "rates" takes
@@ -308,13 +320,15 @@ class PaperIteratedDiffusionMap(
         n_bandwidth_neighbors=32,
         n_components=100,
         tuning="d1",
+        cutoff=1e-15,
+        ties=True,
         corrections="none",
         random_state=None,
     ):
         self.n_iterations, self.tau, self.n_neighbors = n_iterations, tau, n_neighbors
         self.n_bandwidths, self.n_bandwidth_neighbors = n_bandwidths, n_bandwidth_neighbors
         self.n_components, self.tuning, self.corrections = n_components, tuning, corrections
-        self.random_state = random_state
+        self.cutoff, self.ties, self.random_state = cutoff, ties, random_state
 
     def fit(self, X, y):
         "Run Algorithm 2 on points `X` `(N, m)` with features `y`, `(N,)` or `(N, n)`."
