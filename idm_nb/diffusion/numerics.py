@@ -92,7 +92,9 @@ TAIL = 1e-4  # kernel weights below it are left out
 
 
 def spectral_count(n_points, dimension, grid=False):
-    """Effective number of neighbours for eigenvalues: @eq-spectral-count, or 16 on a `grid`.
+    """Effective number of neighbours for eigenvalues of `n_points` points of a `dimension`.
+
+    It is @eq-spectral-count on random points, and 16 on a `grid`.
 
     Examples
     --------
