@@ -411,7 +411,7 @@ def troubled(kind):
         ("none", "On rows not used for fitting, the map explains 9"),
         ("far", "Row 17 is far from all other rows, in the data or in the feature"),
         ("twice", "300 of 600 rows equal another row in all columns"),
-        ("persons", "'age': rows with the same value stand together"),
+        ("persons", "'age': rows with the same value follow each other"),
         ("rounded", "'e' gives yield away, exactly or to rounding: leave it out"),
         ("sum", "'e' and 'c' give yield away, exactly or to rounding: leave them out"),
         ("code", "The value -200 occurs 34 times in 'c', far from all others"),

@@ -24,17 +24,25 @@ def likelihood_weights(terms, squares, mass, share, n_steps=300):
 
     Parameters
     ----------
-    terms : (n, 4) array, variances, in units of the mean squared residual
-    squares : (n,) array, squared residuals in that unit; mass : (n,) array, weights of rows
+    terms : (4, n, f) array, variances, in units of the mean squared residual
+    squares : (n, f) array, squared residuals in that unit; mass : (n,) array, weights of rows
     share : float, share of the constant that is always there
     n_steps : int, default 300
     """
-    weights = np.full(terms.shape[1], 1 / terms.shape[1])
+    weights, mass = np.full(len(terms), 1 / len(terms)), np.repeat(mass, squares.shape[1])
+    terms, squares = terms.reshape(len(terms), -1).T, squares.ravel()
     for _ in range(n_steps):
         inverse = mass / ((1 - share) * (terms @ weights) + share)
         gain = (inverse**2 / mass * squares) @ terms
         weights = weights * np.sqrt(gain / np.maximum(inverse @ terms, 1e-300))
     return weights
+
+
+def ranked(values, mass):
+    "Sorted `values` `(n, f)`, and the share of new rows that lie below each, from weights `(n,)`."
+    mass, values = np.repeat(mass, values.shape[1]), values.ravel()
+    order = np.argsort(values)
+    return values[order], np.cumsum(mass[order]) / (mass.sum() + 1)
 
 
 class PosteriorVariance(Storage):
@@ -73,6 +81,27 @@ class PosteriorVariance(Storage):
             K = gaussian(points[piece], self.rows, self.length)
             found[piece] = 1 - np.einsum("ij,ij->i", K @ self.inverse, K)
         return np.maximum(found, 1e-12)
+
+# %% ../../nbs/07_regression/26_errors.ipynb #dcb0bd91
+def variances(lists, posterior, mass, squares):
+    """The four variances of @eq-standard-error, in units of the mean squared residual.
+
+    Parameters
+    ----------
+    lists : list of (q, k) int arrays, near rows, -1 for none; posterior : (q,) array
+    mass : (N,) array, weights of all rows; squares : (N, f) array, their mean squared residuals
+
+    Returns
+    -------
+    (2 + len(lists), q, f) array
+    """
+    terms = [np.ones((len(posterior), squares.shape[1]))]
+    for index in lists:
+        weight = np.where(index < 0, 0, mass[index])[:, :, None]
+        total = np.maximum(weight.sum(axis=1), 1e-300)
+        mean = np.sum(weight * squares[index], axis=1) / total
+        terms.append(np.where(total > 1e-200, mean, 1.0))
+    return np.stack([*terms, np.sqrt(posterior)[:, None] * terms[0]])
 
 # %% ../../nbs/07_regression/26_errors.ipynb #dcb0bd92
 class ErrorModel(Storage):
@@ -123,39 +152,26 @@ class ErrorModel(Storage):
         self.largest, drawn = float(self.variance.left_out.max()), self.variance.drawn
         asked = self.n_near, labels, labels[drawn]
         near = [nearest_of_others(s, s.points[drawn], *asked) for s in self.searches]
-        terms = self._terms(near, self.variance.left_out)
         self.share = min(1.0, 2 / np.sqrt(labels.max() + 1))
-        row, shape = np.flatnonzero(np.isin(inverse, drawn)), terms.shape
-        of_row = np.searchsorted(drawn, inverse[row])
-        mass = np.repeat(mass[row], shape[2])
-        terms = terms[:, of_row].reshape(shape[0], -1).T
-        self.weights = likelihood_weights(terms, squares[row].ravel(), mass, self.share)
-        expected = np.sqrt((1 - self.share) * (terms @ self.weights) + self.share)
-        ratio = np.sqrt(squares[row].ravel()) / expected
-        order = np.argsort(ratio)
-        self.ratios, self.ranks = ratio[order], np.cumsum(mass[order]) / (mass.sum() + 1)
+        rows = np.flatnonzero(np.isin(inverse, drawn))
+        squares, mass = squares[rows], mass[rows]
+        terms = variances(near, self.variance.left_out, self.mass, self.squares)
+        terms = terms[:, np.searchsorted(drawn, inverse[rows])]
+        self.weights = likelihood_weights(terms, squares, mass, self.share)
+        self.ratios, self.ranks = ranked(np.sqrt(squares / self._mixed(terms)), mass)
 
-    def _terms(self, lists, variance):
-        "Variances `(4, q, f)` in units of the mean squared residual, from lists of near rows `(q, k)`."
-        terms = [np.ones((len(variance), len(self.scale)))]
-        for index in lists:
-            mass = np.where(index < 0, 0, self.mass[index])[:, :, None]
-            total = np.maximum(mass.sum(axis=1), 1e-300)
-            mean = np.sum(mass * self.squares[index], axis=1) / total
-            terms.append(np.where(total > 1e-200, mean, 1.0))
-        return np.stack([*terms, np.sqrt(variance)[:, None] * terms[0]])
+    def _mixed(self, terms):
+        "Variances `(q, f)` of `terms` `(4, q, f)`, in the same unit."
+        return (1 - self.share) * np.tensordot(self.weights, terms, axes=1) + self.share
 
     def __call__(self, X, values=None):
         "Standard errors `(q, f)` at rows `(q, m)` with predictions `values` `(q, f)`, if training had them."
-        points = self.axes(X)
-        k, asked = (
-            min(self.n_near, len(self.mass)),
-            zip(self.searches, (points, values), strict=False),
-        )
+        points, k = self.axes(X), min(self.n_near, len(self.mass))
+        asked = zip(self.searches, (points, values), strict=False)
         near = [search.nearest(at, k)[0] for search, at in asked]
         variance = self.variance(points)
-        mixed = np.tensordot(self.weights, self._terms(near, variance), axes=1)
-        found = self.scale * np.sqrt((1 - self.share) * mixed + self.share)
+        terms = variances(near, variance, self.mass, self.squares)
+        found = self.scale * np.sqrt(self._mixed(terms))
         least = np.where(variance > self.largest, 1.0, 0.0)[:, None] * self.spread
         return np.maximum(found, least)
 

@@ -57,11 +57,11 @@ def rows_for_half():
     return next(n for n in range(8, 1000) if visible_share(n) < 0.5)
 
 
-def percent(share):
-    "A share in per cent, with one digit more from 90 per cent."
+def percent(share, beside=1.0):
+    "A share in per cent, with one digit more if it and the one `beside` it are 0.9 or more."
     if share > 0.999:
         return "more than 99.9 %"
-    return f"{100 * max(share, 0):.{int(share >= 0.9)}f} %"
+    return f"{100 * max(share, 0):.{int(min(share, beside) >= 0.9)}f} %"
 
 # %% ../../nbs/07_regression/25b_held_out.ipynb #a1c0de17
 @dataclass(frozen=True)

@@ -156,15 +156,14 @@ def about_nothing(verdict):
 # %% ../../nbs/07_regression/28_verdict.ipynb #13915201
 def about_share(verdict):
     "Sentence of a `Verdict` about the share of the variation that is explained."
-    first = (
-        f"On {verdict.units} not used for fitting, the map explains {percent(verdict.r2)} of the "
-        f"variation in {verdict.what}"
-    )
-    if percent(verdict.low) != percent(verdict.high):
-        first += f" (on other {verdict.units} like these {percent(verdict.low)} to {percent(verdict.high)})"
+    units, low, high = verdict.units, percent(verdict.low), percent(verdict.high, verdict.low)
+    found = f"On {units} not used for fitting, the map explains {percent(verdict.r2)} of the "
+    found += f"variation in {verdict.what}"
+    if low != high:
+        found += f" (nine times in ten {low} to {high} on other {units} like these)"
     if np.isfinite(verdict.line):
-        first += f"; a straight line explains {percent(verdict.line)}"
-    return [first + "."]
+        found += f"; linear regression explains {percent(verdict.line)}"
+    return [found + "."]
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #a28c4d48
 @dataclass(frozen=True)
