@@ -101,7 +101,7 @@ def variances(lists, posterior, mass, squares):
         total = np.maximum(weight.sum(axis=1), 1e-300)
         mean = np.sum(weight * squares[index], axis=1) / total
         terms.append(np.where(total > 1e-200, mean, 1.0))
-    return np.stack([*terms, np.sqrt(posterior)[:, None] * terms[0]])
+    return np.stack([*terms, posterior[:, None] * terms[0]])
 
 # %% ../../nbs/07_regression/26_errors.ipynb #dcb0bd92
 class ErrorModel(Storage):
@@ -152,7 +152,7 @@ class ErrorModel(Storage):
         self.largest, drawn = float(self.variance.left_out.max()), self.variance.drawn
         asked = self.n_near, labels, labels[drawn]
         near = [nearest_of_others(s, s.points[drawn], *asked) for s in self.searches]
-        self.share = min(1.0, 2 / np.sqrt(labels.max() + 1))
+        self.share = 1 / np.sqrt(labels.max() + 1)
         rows = np.flatnonzero(np.isin(inverse, drawn))
         squares, mass = squares[rows], mass[rows]
         terms = variances(near, self.variance.left_out, self.mass, self.squares)
