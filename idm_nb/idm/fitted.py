@@ -260,7 +260,7 @@ class MapAttributes(Storage):
 
 # %% ../../nbs/09_estimator/35_fitted_map.ipynb #419d95e0
 class MapViews(MapAttributes, MultiOutputMixin, RegressorMixin, TransformerMixin):
-    "Base of estimators whose `fit` stores a `FittedMap` as `map_`: its results, as scikit-learn names them."
+    "Base of estimators whose `fit` stores a `FittedMap` as `map_`: the methods of scikit-learn."
 
     def get_feature_names_out(self, input_features=None):
         "Names of the columns of the output: of the features, `branch0, ..., axis0, ...`."

@@ -230,16 +230,22 @@ def on_columns(X, y, name, what):
         )
 
 # %% ../../nbs/07_regression/26b_audit.ipynb #c26b0000
-def on_groups(rows, X, name):
-    "Sentence on groups that nobody named, in TrainingRows, `rows`, of `X` with the columns `name`."
+def on_groups(rows, X, name, what):
+    """Sentences on groups that nobody named, and on equal rows.
+
+    Parameters
+    ----------
+    rows : TrainingRows of a table `X` `(N, m)`; name : callable, number of a column to its name
+    what : str, name of the feature
+    """
     if not is_wide(X) and (found := undeclared_groups(rows, X)):
         columns, alone, apart = found
         yield (
             "groups",
-            f"{listed([name(j) for j in columns])}: rows with the same value stand together. Near "
-            f"rows explain {percent(alone)} of the variation, and {percent(apart)} without those "
-            f"that share it. If new rows have new values there, give groups, or all numbers are "
-            f"too good.",
+            f"{listed([name(j) for j in columns])}: rows with the same value follow each other, as "
+            f"those of one person or batch do. The five nearest rows predict {percent(alone)} of the "
+            f"variation in {what}, and {percent(apart)} if they must have another value. If new "
+            f"rows have new values there, give groups, or all these numbers are too good.",
         )
     elif look_grouped(rows.points):
         yield (
@@ -249,7 +255,11 @@ def on_groups(rows, X, name):
         )
     if equal := len(rows.inverse) - len(rows.y):
         be = "equal another row" if equal > 1 else "equals another one"
-        yield "equal", f"{equal} of {len(rows.inverse)} rows {be} in all columns."
+        yield (
+            "equal",
+            f"{equal} of {len(rows.inverse)} rows {be} in all columns: equal rows are left out "
+            f"together.",
+        )
 
 
 def on_scales(X, name):
@@ -286,6 +296,6 @@ def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="th
     return [
         *on_far_rows(rows, numbers),
         *on_columns(X if known.all() else X[known], rows.given[known], name, what),
-        *([] if grouped else on_groups(rows, X, name)),
+        *([] if grouped else on_groups(rows, X, name, what)),
         *on_scales(rows.X, name if table is None else lambda j: "a coordinate"),
     ]
