@@ -139,10 +139,10 @@ def shuffled_rows(n, groups, rng):
 class Projection:
     """Relevance by projection: its `values` `(m,)`, and `draws` from the null hypothesis.
 
-    `model`, `X`, `y`, `n_functions` and `groups` are those of `relevance_baseline`.
+    `model`, `X`, `n_functions` and `groups` are those of `relevance_baseline`.
     """
 
-    def __init__(self, model, X, y, *, n_functions, groups, **unused):
+    def __init__(self, model, X, n_functions, groups):
         self.units, self.groups = unit_columns(check_points(X, min_points=8)), groups
         self.functions = learned_functions(model, X, n_functions)
         self.values = projection_shares(self.functions, self.units)
@@ -159,7 +159,7 @@ class Exchange:
     `rng` draws.
     """
 
-    def __init__(self, model, X, y, *, groups, n_rows, regressor, rng, **unused):
+    def __init__(self, model, X, y, groups, n_rows, regressor, rng):
         rows = check_points(X, min_points=8)
         every = np.arange(len(rows))
         chosen = some_rows(every, every if groups is None else groups, n_rows, rng)
@@ -185,25 +185,25 @@ class Exchange:
     def draws(self, count, rng):
         return rng.choice([-1.0, 1.0], (count, len(self.parts))) @ self.parts
 
-
-MEASURES = {"local": Exchange, "projection": Projection}
-
 # %% ../../nbs/11_study/44_relevance.ipynb #04472ace
 LEAST_GROUPS = 8  # with fewer there are too few permutations and signs
 
 
-def measured(kind, model, X, y, groups, **options):
+def measured(kind, model, X, y, groups, n_functions, n_rows, **options):
     """The `Projection` or `Exchange`, by `kind`, after a check of the arguments.
 
-    `model`, `X`, `y`, `groups` and the options are those of `relevance_baseline`.
+    `model`, `X`, `y`, `groups`, `n_functions`, `n_rows` and the options are those of
+    `relevance_baseline`.
     """
-    check_choice("kind", kind, tuple(MEASURES))
-    if not is_auto(options["n_functions"]):
-        check_number("n_functions", options["n_functions"], 1, integer=True)
-    check_number("n_rows", options["n_rows"], 8, integer=True)
+    check_choice("kind", kind, ("local", "projection"))
+    if not is_auto(n_functions):
+        check_number("n_functions", n_functions, 1, integer=True)
+    check_number("n_rows", n_rows, 8, integer=True)
     y = None if y is None else check_features(y, len(X))
     groups = check_groups(groups, len(X), LEAST_GROUPS)
-    return MEASURES[kind](model, X, y, groups=groups, **options)
+    if kind == "projection":
+        return Projection(model, X, n_functions, groups)
+    return Exchange(model, X, y, groups, n_rows, **options)
 
 
 def step_down(values, draws, level):
