@@ -1,7 +1,8 @@
 """Shapes with known Reeb graphs and tables without forks: how often the finder is right.
 
-Run by hand: `python bench/branches.py [draws] [shapes|new|nulls]`; ten draws take about a minute each. The finder was
-built with the first shapes in sight; the `new` ones were tried afterwards.
+Run by hand: `python bench/branches.py [draws] [shapes|new|many|nulls|tables]`; ten draws take about a minute each. The
+finder was built with the first shapes in sight; the `new` ones and those with `many` branches were tried afterwards. In the
+`tables` the feature depends on groups of rows, which are pieces without it and no forks.
 """
 
 import collections
@@ -194,6 +195,46 @@ def three_sheets(n, rng):
     return X, X[:, 0]
 
 
+def three_loops(n, rng):
+    # three rings in a row, with sticks between them and at both ends
+    ring_at, stick_at = np.array([0.0, 3.5, 7.0]), np.array([-2.5, 1.0, 4.5, 8.0])
+    on_stick, which = rng.uniform(size=n) < 6 / (6 + 6 * np.pi), rng.integers(0, 12, n)
+    a, along = rng.uniform(0, 2 * np.pi, n), rng.uniform(0, 1.5, n)
+    x = np.where(on_stick, stick_at[which % 4] + along, ring_at[which % 3] + np.cos(a))
+    X = np.c_[x, np.where(on_stick, 0, np.sin(a)), 0 * a]
+    return X + 0.03 * rng.normal(size=X.shape), X[:, 0]
+
+
+def seven_leaves(n, rng):
+    # a trunk that forks at 0.7, 1.4, ... 4.2, each time with an arm of length 1.4
+    where, h = rng.uniform(0, 4.9 + 6 * 1.4, n), None
+    arm = np.floor((where - 4.9) / 1.4).astype(int)
+    off = np.where(arm < 0, 0, where - 4.9 - 1.4 * arm)
+    h = np.where(arm < 0, where, 0.7 * (arm + 1) + off)
+    X = h[:, None] * np.eye(7)[0] + off[:, None] * np.eye(7)[np.maximum(arm, 0) + 1 - (arm < 0)]
+    return X + 0.03 * rng.normal(size=X.shape), h
+
+
+def handles(n, rng):
+    # a sphere with three handles: the surface of three tubes around rings that touch
+    m, radius = 8 * n, 0.35
+    turn, across, which = *rng.uniform(0, 2 * np.pi, (2, m)), rng.integers(0, 3, m)
+    keep = rng.uniform(size=m) < (1 + radius * np.cos(across)) / (1 + radius)
+    out = 1 + radius * np.cos(across)
+    X = np.c_[2 * which + out * np.cos(turn), out * np.sin(turn), radius * np.sin(across)]
+    for c in range(3):  # rows inside of another tube are not on the surface
+        off = np.hypot(np.hypot(X[:, 0] - 2 * c, X[:, 1]) - 1, X[:, 2])
+        keep &= (which == c) | (off > radius)
+    X = X[keep][:n]
+    return X, X[:, 0]
+
+
+MANY = {
+    "three loops": (three_loops, 1000, (1, 10, 3, 2)),
+    "seven leaves": (seven_leaves, 1000, (1, 13, 0, 8)),
+    "three handles": (handles, 1000, (1, 10, 3, 2)),
+}
+
 NEW = {
     "crossing": (crossing, 1000, (1, 4, 0, 4)),
     "lollipop": (lollipop, 1000, (1, 3, 1, 1)),
@@ -320,6 +361,51 @@ NULLS = {
 }
 
 
+def with_groups(group, X, far, rng, effect=1.0):
+    "Rows whose groups lie `far` apart, and a feature that depends on the group as well."
+    X = np.c_[X, far * np.eye(group.max() + 1)[group] / np.sqrt(2)]
+    return X, X[:, 0] + effect * rng.normal(size=group.max() + 1)[group]
+
+
+def four_clusters(n, rng):
+    return with_groups(rng.integers(0, 4, n), rng.normal(size=(n, 5)), 12, rng)
+
+
+def two_words(n, rng):
+    first, second = rng.integers(0, 2, (2, n))
+    X = np.c_[rng.normal(size=(n, 3)), 3 * np.eye(2)[first], 3 * np.eye(2)[second]]
+    return X, X[:, 0] + 1.5 * first - 0.7 * second
+
+
+def rounded(n, rng):
+    return with_groups(rng.integers(0, 3, n), np.round(rng.normal(size=(n, 2)), 1), 5, rng)
+
+
+def subjects(n, rng):
+    return with_groups(rng.integers(0, 8, n), rng.normal(size=(n, 10)), 20, rng)
+
+
+def uneven_clusters(n, rng):
+    group = rng.choice(3, n, p=[0.7, 0.2, 0.1])
+    return with_groups(group, rng.normal(size=(n, 5)), 12, rng)
+
+
+def soft_clusters(n, rng):
+    group, X = rng.integers(0, 2, n), rng.normal(size=(n, 5))
+    X[:, 1] += 2.5 * group
+    return X, X[:, 0] + group
+
+
+TABLES = {  # and the pieces into which the rows fall whatever the feature is
+    "four clusters": (four_clusters, 4),
+    "two words": (two_words, 4),
+    "rounded": (rounded, 3),
+    "subjects": (subjects, 8),
+    "uneven clusters": (uneven_clusters, 3),
+    "soft clusters": (soft_clusters, 1),
+}
+
+
 def counts(X, y):
     graph = ReebGraph(X, y)
     return graph.n_pieces, len(graph.branches), graph.n_loops, graph.n_ends
@@ -344,7 +430,22 @@ def nulls(draws):
             print(f"{name:10} d = {d:2}: forks in {forks}/{draws}")
 
 
+def tables(draws):
+    for name, (make, pieces) in TABLES.items():
+        found = [counts(*make(1000, np.random.default_rng(s))) for s in range(draws)]
+        forks = sum(branches > pieces for pieces, branches, _, _ in found)
+        right = sum(f[0] == pieces for f in found)
+        print(f"{name:16} forks in {forks}/{draws}, {pieces} pieces in {right}/{draws}")
+
+
 if __name__ == "__main__":
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     what = sys.argv[2] if len(sys.argv) > 2 else "shapes"
-    {"shapes": shapes, "new": lambda n: shapes(n, NEW), "nulls": nulls}[what](draws)
+    RUNS = {
+        "shapes": shapes,
+        "new": lambda draws: shapes(draws, NEW),
+        "many": lambda draws: shapes(draws, MANY),
+        "nulls": nulls,
+        "tables": tables,
+    }
+    RUNS[what](draws)

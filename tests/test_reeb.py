@@ -8,7 +8,7 @@ import pytest
 
 import idm_nb
 from idm_nb import IteratedDiffusionMap, reeb_graph
-from idm_nb.branches import level_sets
+from idm_nb.branches import Branches, level_sets
 from idm_nb.datasets import feature_example
 from idm_nb.idm import ReebGraph
 
@@ -106,6 +106,41 @@ def test_two_sheets_are_two_pieces(gap):
     )
 
 
+def groups_apart(rng, far=12.0, decimals=9, count=4, n=800):
+    "Rows of some groups that lie `far` apart, a feature that depends on the group, and the group."
+    group, height = rng.integers(0, count, n), rng.normal(size=count)
+    X = np.c_[rng.normal(size=(n, 3)), far * np.eye(count)[group]].round(decimals)
+    return X, X[:, 0] + height[group], group
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_are_pieces_and_no_forks(seed):
+    X, y, group = groups_apart(np.random.default_rng(seed))
+    graph = ReebGraph(X, y)
+    assert counts(graph) == (4, 4, 0, 8) and "fork" not in graph.kinds
+    assert len(np.unique(np.c_[group, graph.membership], axis=0)) == 4
+    # also without a feature that is known: a constant inside of the groups
+    graph = ReebGraph(X, group.astype(float))
+    assert (graph.n_pieces, len(graph.branches)) == (4, 4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_rows_change_neither_pieces_nor_branches(seed):
+    X, y, _ = groups_apart(np.random.default_rng(seed), decimals=0)
+    assert len(np.unique(X, axis=0)) < 600
+    graph, plain = reeb_graph(X, y), Branches(X, y)
+    assert (graph.n_pieces, len(graph.branches)) == (plain.n_pieces, plain.n_branches) == (4, 4)
+
+
+def test_the_words_say_that_pieces_need_no_feature():
+    X, y, _ = groups_apart(np.random.default_rng(0), count=2)
+    assert (
+        reeb_graph(X, y).sentences()[0].startswith("whatever the feature is, the rows fall into 2")
+    )
+    line = np.random.default_rng(0).uniform(0, 5, (400, 1))
+    assert reeb_graph(line, line[:, 0]).sentences()[0].startswith("1 piece")
+
+
 def test_torus_new_points_and_files(torus, tmp_path):
     X, model, graph = torus
     assert (graph.n_pieces, graph.n_loops, graph.n_ends) == (1, 1, 2)
@@ -186,6 +221,17 @@ def test_bad_input(torus):
         ReebGraph(points, points[:, 0]).assign(points)
 
 
+@pytest.mark.parametrize("noise, warned", [(0, False), (0.1, False), (0.5, True), (1.6, True)])
+def test_noise_in_a_given_feature_is_reported(noise, warned):
+    "A window of 1000 rows of the torus spans 0.6 at least; the feature has a deviation of 1.7."
+    X, y, _ = feature_example("torus x", 1000, random_state=0)
+    seen = y[:, 0] + noise * np.random.default_rng(0).normal(size=1000)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        reeb_graph(X, seen)
+    assert ["y has noise of about" in str(w.message) for w in told] == [True] * warned
+
+
 def test_repeated_rows_do_not_change_the_graph():
     X, y, _ = feature_example("torus x", 600, random_state=0)
     once, thrice = (
@@ -202,12 +248,12 @@ def test_repeated_rows_do_not_change_the_graph():
 def test_a_branch_costs_its_log_odds_and_the_number_of_places(factor, pieces, monkeypatch):
     "A cut through all windows pays at both ends, half of log_odds + log(N / size) each."
     X = np.random.default_rng(0).normal(size=(1000, 2))
-    size = level_sets.level_sets(X, X[:, :1]).size
+    size = level_sets.level_sets(X, X[:, :1], window=1.5).size
     evidence = factor * (3 + np.log(1000 / size)) * size / 1000
 
-    def cuts(points, features):
+    def cuts(points, features, walk):
         return [(0.0, np.zeros(size, dtype=int)), (evidence, (points[:, 1] > 0).astype(int))]
 
     monkeypatch.setattr(level_sets, "cuts_of_window", cuts)
-    found = level_sets.level_sets(X, X[:, :1], log_odds=3)
+    found = level_sets.level_sets(X, X[:, :1], log_odds=3, window=1.5)
     assert set(np.diff(found.offset)) == {pieces}

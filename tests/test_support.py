@@ -94,7 +94,7 @@ def test_level_by_argument_files_and_jobs(graph, tmp_path):
     again = idm_nb.load(tmp_path / "g.npz")
     assert repr(again) == repr(half) and np.array_equal(again.nodes, half.nodes)
     assert np.array_equal(again.assign(X[:50], f[:50]), half.assign(X[:50], f[:50]))
-    assert again.candidates == half.candidates
+    np.testing.assert_equal(again.candidates, half.candidates)  # a share of no refits is NaN
 
 
 def test_a_map_has_support_and_contrast():

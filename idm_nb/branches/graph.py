@@ -10,23 +10,42 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from .level_sets import LOG_ODDS, OVERLAP, WINDOW, level_sets
-from .walk import distances, few, lengths_of, merges_of
+from .level_sets import LOG_ODDS, OVERLAP, level_sets
+from .walk import distances, few, lengths_of, merges_of, walk_neighbors
 from ..core.files import Storage
+from ..core.rows import distinct_rows
 from ..diffusion.neighbors import Search
+
+# %% ../../nbs/08_branches/31_graph.ipynb #pieces02
+def classes(n, pairs):
+    "Labels `(n,)` of the sets into which `n` things fall if they are joined in `pairs` `(p, 2)`."
+    pairs = np.array(pairs, dtype=int).reshape(-1, 2)
+    joined = sp.csr_matrix((np.ones(len(pairs)), tuple(pairs.T)), (n, n))
+    return connected_components(joined, directed=False)[1]
+
+
+def pieces_of(points):
+    "Piece `(N,)` of each row of `points` `(N, m)`, numbered from 0: what hangs together without a feature."
+    first, inverse, _ = distinct_rows(points)
+    search, n = Search(points[first]), len(first)
+    k = min(walk_neighbors(n), n - 1)
+    near = search.nearest(search.points, k + 1)[0]
+    graph = sp.csr_matrix((np.ones(near.size), near.ravel(), (k + 1) * np.arange(n + 1)), (n, n))
+    piece = connected_components(graph.multiply(graph.T), directed=False)[1]
+    large = np.bincount(piece)[piece] > 2 * few(n)
+    if not large.any():
+        return np.zeros(len(points), dtype=int)
+    if not large.all():
+        kept = np.flatnonzero(large)
+        beside = Search(search.points[kept]).nearest(search.points[~large], 1)[0][:, 0]
+        piece[~large] = piece[kept[beside]]
+    return np.unique(piece, return_inverse=True)[1][inverse]
 
 # %% ../../nbs/08_branches/31_graph.ipynb #295fa8e9
 NEAR_VOLUME = 2.0  # ratio of volumes for rows that are added in order: half of a ball counts
 APART = 4.0  # ratio of volumes from which an arm and a trunk are apart
 DIMENSIONS = 2, 3, 4, 5, 6, 20
 PERCOLATION = 4.51, 2.74, 2.09, 1.74, 1.50, 1.0  # neighbours from which random points hang together
-
-
-def classes(n, pairs):
-    "Labels `(n,)` of the sets into which `n` things fall if they are joined in `pairs` `(p, 2)`."
-    pairs = np.array(pairs, dtype=int).reshape(-1, 2)
-    joined = sp.csr_matrix((np.ones(len(pairs)), tuple(pairs.T)), (n, n))
-    return connected_components(joined, directed=False)[1]
 
 
 def union(lists):
@@ -143,7 +162,7 @@ def without_strangers(points, sets):
             sets = sets.parted(v, strangers_of(points, sets, v)) or sets
     return sets
 
-
+# %% ../../nbs/08_branches/31_graph.ipynb #forks001
 def look_at_forks(points, heights, sets):
     """The sets after the first arm that ends at a fork has been cut from its trunk, or the forks.
 
@@ -309,13 +328,13 @@ def numbered(ends, rows, heights):
 
 
 def read_graph(points, features, sets):
-    """Nodes, ends and membership of `Branches`; no nodes for several `features`.
+    """Nodes `(A, 2)` of each arc, and the arc `(N,)` of each row.
 
-    `sets` are the WindowSets of `points`.
+    `sets` are the WindowSets of the `points` and `features` of a piece.
     """
     if features.shape[1] > 1:
         rows = rows_of_arcs(sets, arcs_of(sets)[0], len(points))
-        return np.empty(0), np.empty((0, 2), dtype=int), np.unique(rows, return_inverse=True)[1]
+        return np.arange(2 * rows.max() + 2).reshape(-1, 2), rows
     heights = features[:, 0]
     sets, forks = forks_of(points, heights, without_strangers(points, sets))
     folds = folds_of(points, heights, sets)
@@ -324,7 +343,28 @@ def read_graph(points, features, sets):
     meet = [(n + a, b) for a, b in arc[links]]  # the upper end of an arc has its number plus n
     meet += [(arc[a] + n * (1 - side), arc[b] + n * (1 - side)) for side, a, b in folds]
     ends = classes(2 * n, meet).reshape(2, n).T
-    return numbered(*simplified(ends, rows, SHORT * sets.size), heights)
+    return simplified(ends, rows, SHORT * sets.size)
+
+
+def graph_of_pieces(points, features, piece, **options):
+    """Nodes, ends and membership of `Branches`, found inside each piece, and the rows of all their windows.
+
+    Parameters
+    ----------
+    points : (N, m) array; features : (N, n) array; piece : (N,) int array; options : of `level_sets`
+    """
+    ends, membership, nodes, size = [], np.empty(len(points), dtype=int), 0, 0
+    for p in range(piece.max() + 1):
+        here = np.flatnonzero(piece == p)
+        sets = level_sets(points[here], features[here], **options)
+        own, rows = read_graph(points[here], features[here], sets)
+        membership[here] = rows + sum(map(len, ends))
+        ends.append(own + nodes)
+        nodes, size = nodes + own.max() + 1, size + sets.size
+    if features.shape[1] == 1:
+        return *numbered(np.vstack(ends), membership, features[:, 0]), size
+    membership = np.unique(membership, return_inverse=True)[1]
+    return np.empty(0), np.empty((0, 2), dtype=int), membership, size
 
 # %% ../../nbs/08_branches/31_graph.ipynb #0c0d627c
 class Branches(Storage):
@@ -342,7 +382,7 @@ class Branches(Storage):
     nodes : (v,) array, heights of the nodes, lowest first (empty for several features)
     ends : (b, 2) int array, lower and upper node of each branch (empty for several features)
     masses : (b,) int array, rows of each branch
-    size : int, rows of a window
+    size : int, rows of a window of each piece, added up
     pieces : (b,) int array, the connected piece of each branch; n_pieces : int
 
     Examples
@@ -354,11 +394,14 @@ class Branches(Storage):
     (4, array([-3., -1.,  1.,  3.]))
     """
 
-    def __init__(self, points, features, *, log_odds=LOG_ODDS, window=WINDOW):
+    def __init__(self, points, features, *, log_odds=LOG_ODDS, window=None):
         self.features = np.asarray(features, dtype=float).reshape(len(points), -1)
-        sets = level_sets(points, self.features, log_odds=log_odds, window=window)
-        self.search, self.size = Search(points), sets.size
-        self.nodes, self.ends, self.membership = read_graph(points, self.features, sets)
+        self.search = Search(points)
+        whole = np.zeros(len(points), dtype=int)  # in which nothing is sought
+        piece = whole if log_odds == np.inf else pieces_of(points)
+        options = dict(log_odds=log_odds, window=window)
+        found = graph_of_pieces(points, self.features, piece, **options)
+        self.nodes, self.ends, self.membership, self.size = found
         self.masses = np.bincount(self.membership, minlength=self.n_branches)
 
     n_branches = property(lambda self: int(self.membership.max()) + 1)

@@ -209,11 +209,12 @@ def bridges_of(distance, features):
     for *sets, _ in cuts:
         side = np.repeat([0, 1], [len(rows) for rows in sets])
         least.append(np.log(2) * rows_beside(features[sum(sets, [])], side))
-    for second in (False, True):  # smaller sides first: most windows need no more
+    for second in (False, True):  # smaller sides first: most bridges need no more
         for i, (*sets, bridge) in enumerate(cuts):
             sides = sorted(sets, key=len)[:: -1 if second else 1]
-            least[i] = min(least[i], gap_evidence(distance, length, *sides, bridge, k))
-        if max(least, default=0) <= PRICE:
+            if least[i] > PRICE / 2:
+                least[i] = min(least[i], gap_evidence(distance, length, *sides, bridge, k))
+        if max(least, default=0) <= PRICE / 2:
             return []
     surest = np.argsort(-np.array(least), kind="stable")[: MOST_SETS - 1]
     evidence = np.cumsum(np.array(least)[surest] - PRICE)

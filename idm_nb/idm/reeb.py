@@ -6,17 +6,18 @@
 __all__ = ['ReebGraph', 'reeb_graph']
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #24a828e3
+import warnings
 from functools import cached_property
 from types import SimpleNamespace
 
 import numpy as np
 from joblib import parallel_config
-from scipy.sparse.csgraph import connected_components
 from sklearn.utils.validation import check_is_fitted
 
-from ..branches.graph import Branches
+from ..branches.graph import Branches, classes
 from ..branches.level_sets import LOG_ODDS
 from ..branches.support import Support, supported
+from ..branches.walk import walk_neighbors
 from idm_nb.core.checks import (
     check_choice,
     check_features,
@@ -26,6 +27,7 @@ from idm_nb.core.checks import (
 )
 from ..core.files import Storage
 from ..core.rows import PrincipalAxes, TrainingRows
+from ..diffusion.neighbors import nearest_others
 from .estimator import IteratedDiffusionMap
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #876d03b4
@@ -121,11 +123,8 @@ class ReebGraph(Storage):
 
     def __init__(self, points, heights, *, log_odds=LOG_ODDS, groups=None):
         points = check_points(points, "points", min_points=4)
-        self.heights, self.log_odds, self.model = (
-            check_heights(heights, len(points)),
-            log_odds,
-            None,
-        )
+        self.heights = check_heights(heights, len(points))
+        self.log_odds, self.model = log_odds, None
         rows = TrainingRows.of(points, self.heights[:, None], groups=groups)
         if len(rows.X) < 4:
             raise ValueError(f"points has only {len(rows.X)} rows that differ: a graph needs 4")
@@ -153,10 +152,7 @@ class ReebGraph(Storage):
 
     @property
     def pieces(self):
-        n = len(self.nodes)
-        joined = np.zeros((n, n))
-        joined[tuple(self.branches.T)] = 1
-        return connected_components(joined, directed=False)[1][self.branches[:, 0]]
+        return classes(len(self.nodes), self.branches)[self.branches[:, 0]]
 
     @cached_property
     def refits(self):
@@ -320,7 +316,9 @@ def pieces_in_words(graph):
 
 def graph_in_words(graph, support):
     "Sentences on pieces, pairs of branches of one piece, and candidates."
-    found = [pieces_in_words(graph)]
+    says = pieces_in_words(graph)
+    several = "whatever the feature is, the rows fall into " if graph.n_pieces > 1 else ""
+    found = [several + says]
     for a, b, low, high, apart, joined in zip(*support.values()):
         if graph.pieces[a] == graph.pieces[b]:
             says = f"branches {a} and {b} at {low:.3g} to {high:.3g}: apart in {apart:.0%} of the refits"
@@ -347,6 +345,35 @@ def check_heights(heights, n, vary=True):
             f"map to one column, or to one function of them"
         )
     return values[:, 0]
+
+# %% ../../nbs/09_estimator/38_branches.ipynb #noise002
+def noise_variance(points, values):
+    """Variance of the noise of `values` `(N,)` at `points` `(N, m)` from near rows, @eq-nugget, and its standard error.
+
+    Where neighbours are far the feature bends between them: the variance is too low, and may be negative.
+    """
+    N = len(points)
+    near, distance = nearest_others(points, min(walk_neighbors(N), N - 1))
+    square = distance**2 / np.maximum((distance**2).mean(axis=1, keepdims=True), 1e-300)
+    half = (values[near] - values[:, None]) ** 2 / 2
+    slope = (square - 1) / max(np.sum((square - 1) ** 2), 1e-300)
+    of_row = N * np.sum((1 / square.size - slope) * half, axis=1)
+    return float(of_row.mean()), float(of_row.std() / np.sqrt(N))
+
+
+def warn_of_noise(graph):
+    "Warn if the heights of a `ReebGraph` have more noise than half a window."
+    found = graph.found
+    order, size = np.sort(found.heights), min(found.size, len(found.heights) - 1)
+    window = float(np.median(order[size:] - order[:-size]))
+    variance, error = noise_variance(found.search.points, found.heights)
+    if variance - 2 * error > window**2 / 4:
+        warnings.warn(
+            f"y has noise of about {np.sqrt(variance):.2g}, and a window of like values spans "
+            f"{window:.2g}: branches may be joined that are apart. Give a fitted map, "
+            f"reeb_graph(IteratedDiffusionMap().fit(X, y)), or held-out estimates of y",
+            stacklevel=3,
+        )
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #0fecad6b
 def reeb_graph(model, y=None, *, log_odds=None, groups=None, support=False, n_jobs=None):
@@ -375,6 +402,11 @@ def reeb_graph(model, y=None, *, log_odds=None, groups=None, support=False, n_jo
     TypeError, ValueError
         If the model is no fitted `IteratedDiffusionMap`, or its feature has several columns.
 
+    Warns
+    -----
+    UserWarning
+        If `y` has so much noise that it moves rows by more than half a window.
+
     Examples
     --------
     >>> from idm_nb import IteratedDiffusionMap
@@ -392,6 +424,7 @@ def reeb_graph(model, y=None, *, log_odds=None, groups=None, support=False, n_jo
         graph = ReebGraph(
             model, y, log_odds=LOG_ODDS if log_odds is None else log_odds, groups=groups
         )
+        warn_of_noise(graph)
     else:
         graph = graph_of_map(model, log_odds)
     return (
