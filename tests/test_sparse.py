@@ -9,12 +9,14 @@ import pytest
 import scipy.sparse as sp
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
+from sklearn.neighbors import kneighbors_graph
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import idm_nb
-from idm_nb import FeatureRegressor, IteratedDiffusionMap
+from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap
 from idm_nb.core.rows import PrincipalAxes, RowLookup, canonical_rows
+from idm_nb.diffusion.diffusion_map import both_ways
 
 
 def cells(n_rows, n_columns, seed=0):
@@ -235,3 +237,33 @@ def test_landmarks_of_a_sparse_table(wide):
     dense = IteratedDiffusionMap(landmarks=150, random_state=0).fit(X, y)
     assert np.array_equal(model.landmarks_, dense.landmarks_) and model.verdict_.r2 > 0.9
     assert np.allclose(model.transform(sp.csr_matrix(X)), dense.transform(X), atol=1e-6)
+
+
+def test_a_diffusion_map_of_a_sparse_table(wide, tmp_path):
+    X, _ = wide
+    options = dict(n_components=4, random_state=0)
+    dense, sparse = (DiffusionMap(**options).fit(f(X[:200])) for f in (np.array, sp.csc_matrix))
+    assert np.allclose(dense.eigenfunctions_, sparse.eigenfunctions_, atol=1e-8)
+    assert np.allclose(dense.transform(X[200:]), sparse.transform(sp.csr_array(X[200:])), atol=1e-8)
+    assert np.array_equal(sparse.transform(X[:200]), sparse.eigenfunctions_[:, 1:])
+    sparse.save(tmp_path / "m.npz")
+    again = idm_nb.load(tmp_path / "m.npz")
+    assert np.array_equal(again.transform(sp.csr_array(X)), sparse.transform(sp.csr_array(X)))
+
+
+def test_a_graph_of_nearest_neighbours_as_distances():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    graph = kneighbors_graph(X, 20, mode="distance")  # as in the obsp["distances"] of scanpy
+    assert abs(graph - graph.T).max() > 0
+    model = DiffusionMap(4, metric="precomputed", epsilon=0.05, random_state=0).fit(graph)
+    whole = np.linalg.norm(X[:, None] - X, axis=2)
+    near = np.asarray((graph + graph.T).toarray() > 0)
+    same = DiffusionMap(4, metric="precomputed", epsilon=0.05, random_state=0)
+    same.fit(sp.csr_matrix(np.where(near, whole, 0)))
+    assert np.allclose(model.eigenfunctions_, same.eigenfunctions_, atol=1e-8)
+    differing = graph.copy()
+    differing.data[:5000] *= 2
+    with pytest.raises(ValueError, match="must be symmetric"):
+        model.fit(differing)
+    copies = sp.csr_matrix(([0.0, 0.1, 0.1], ([0, 0, 1], [1, 2, 2])), shape=(3, 3))
+    assert both_ways(copies).nnz == 6  # a stored zero is a distance

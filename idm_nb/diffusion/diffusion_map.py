@@ -22,7 +22,7 @@ from idm_nb.core.checks import (
     require_finite,
 )
 from ..core.files import Storage
-from ..core.rows import RowLookup
+from ..core.rows import PrincipalAxes, RowLookup
 from ..core.work import one_thread, takes_lazy
 from .neighbors import NeighborGraph, row_index, warn_if_apart
 from .numerics import KernelSum
@@ -45,6 +45,15 @@ def check_symmetric(matrix, what):
     gap = abs(matrix - matrix.T).max()
     if gap > 1e-8 * max(entries.max(initial=0), 1e-300):
         raise ValueError(f"{what} must be symmetric; entries differ by up to {gap:g}")
+
+
+def both_ways(distances):
+    "Sparse `distances` `(N, N)` with an entry for `(j, i)` wherever there is one for `(i, j)`."
+    own = sp.coo_array(distances)
+    i, j = np.r_[own.row, own.col].astype(np.int64), np.r_[own.col, own.row]
+    pairs, first = np.unique(i * own.shape[1] + j, return_index=True)
+    places = np.divmod(pairs, own.shape[1])
+    return sp.csr_matrix((np.r_[own.data, own.data][first], places), shape=own.shape)
 
 
 def stored_distances(X):
@@ -156,10 +165,12 @@ def check_map_input(model, X):
         else:
             check_number(name, getattr(model, name), 0, open_low=True)
     if model.metric == "euclidean":
-        return check_table(model, X)
+        return check_table(model, X, accept_sparse=True)
     check_seed(model.random_state)
     record = clone(model)
     X = checked_matrix(record, X, reset=True)
+    if model.metric == "precomputed" and sp.issparse(X) and X.shape[0] == X.shape[1]:
+        X = both_ways(X)
     return X, {name: found for name, found in vars(record).items() if name.endswith("_in_")}
 
 # %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #ee13ab79
@@ -228,7 +239,9 @@ class DiffusionMap(SpectralMap):
         Bandwidth, the variance of the kernel in each direction (a squared length). With "auto" the
         effective number of neighbours grows with that of points, @eq-spectral-count.
     n_neighbors : int or "auto", default "auto", neighbours on which the kernel is evaluated
-    metric : "euclidean", "precomputed" or "kernel", default "euclidean", what `X` is
+    metric : "euclidean", "precomputed" or "kernel", default "euclidean"
+        What `X` is: points, distances (a sparse matrix holds near pairs, such as the graph of
+        `kneighbors_graph`), or the kernel itself.
     keep_self : bool or "auto", default "auto"
         Whether the kernel keeps its diagonal: True for grids, False for random points.
     dimension : float or "auto", default "auto", the intrinsic dimension
@@ -254,6 +267,8 @@ class DiffusionMap(SpectralMap):
     array([ 0., -1., -1., -4., -4.])
     """
 
+    basis_ = None
+
     def __init__(
         self,
         n_components=10,
@@ -274,14 +289,17 @@ class DiffusionMap(SpectralMap):
     @one_thread()
     def fit(self, X, y=None):
         "Compute the diffusion map of `X`: points `(N, m)`, distances or a kernel `(N, N)`."
-        X, columns = check_map_input(self, X)
+        table, columns = check_map_input(self, X)
+        sparse = self.metric == "euclidean" and sp.issparse(table)
+        basis = PrincipalAxes(table) if sparse else None
+        X = basis(table) if sparse else table
         test, epsilon, keep_self, dimension = choose_bandwidth(self, X)
         used = whole_dimension(dimension) if is_auto(self.dimension) else dimension
         graph = rows = metric = kernel = None
         if self.metric == "euclidean":
             automatic = is_auto(self.n_neighbors)
             k = test.reach(epsilon) if automatic else self.n_neighbors
-            graph, rows = NeighborGraph(X, k), RowLookup(X)
+            graph, rows = NeighborGraph(X, k), RowLookup(table)
             metric = EuclideanMetric(graph.points)
         else:
             kernel = given_kernel(self.metric, X, epsilon)
@@ -292,15 +310,16 @@ class DiffusionMap(SpectralMap):
         diffusion = Diffusion(metric, graph, epsilon, n + 1, **options)
         found = dict(kernel_sum_=test, epsilon_=epsilon, keep_self_=keep_self, graph_=graph)
         found |= dict(dimension_=dimension, dimension_used_=used, rows_=rows, diffusion_=diffusion)
-        found |= dict(n_connected_components_=count, _n_features_out=n)
+        found |= dict(n_connected_components_=count, _n_features_out=n, basis_=basis)
         return self._record(columns, **found)
 
     def extend(self, X):
         "Eigenfunctions `(n, n_components + 1)` at new points (rows as in `fit`), constant first."
         check_is_fitted(self)
         if self.metric == "euclidean":
-            X = check_new(self, X)
-            found = self.diffusion_.extend(EuclideanMetric(X), self.graph_.query(X))
+            X = check_new(self, X, accept_sparse=True)
+            points = X if self.basis_ is None else self.basis_(X)
+            found = self.diffusion_.extend(EuclideanMetric(points), self.graph_.query(points))
             return self.rows_.recall(X, found, self.eigenfunctions_)
         X = checked_matrix(self, X, reset=False)
         rows, copies = given_rows(self.metric, X, self.epsilon_)
@@ -311,7 +330,7 @@ class DiffusionMap(SpectralMap):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.metric != "euclidean"
+        tags.input_tags.pairwise, tags.input_tags.sparse = self.metric != "euclidean", True
         return tags
 
 # %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #acad9776
