@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from idm_nb.app.anndata import branch_genes, fit, project, read_h5ad, write_h5ad
+from idm_nb.app.anndata import branch_genes, fit, log_per_cell, project, read_h5ad, write_h5ad
 from idm_nb.datasets import feature_example
 
 OPTIONS = dict(regressor="kernel", random_state=0)
@@ -164,3 +164,38 @@ def test_the_module_does_not_hide_the_package():
 
     anndata = pytest.importorskip("anndata")
     assert hasattr(anndata, "AnnData") and anndata.__name__ == "anndata" != ours.__name__
+
+
+def test_counts_of_many_genes_stay_sparse():
+    rng = np.random.default_rng(0)
+    hour = rng.uniform(0, 24, 200)
+    rate = np.full((200, 1500), 0.05)
+    peaks = rng.uniform(0, 24, 150)
+    rate[:, ::10] += 2 * np.exp(-((hour[:, None] - peaks) ** 2) / 18)
+    molecules = sparse.csr_matrix(rng.poisson(rate))
+    obs = pd.DataFrame({"hour": hour, "donor": (np.arange(200) % 5).astype(str)})
+    options = dict(use_rep="X", **OPTIONS)
+
+    def table(X):
+        names = [f"gene{k}" for k in range(1500)]
+        return SimpleNamespace(X=X, obs=obs.copy(), obsm={}, uns={}, var_names=names)
+
+    adata = table(molecules)
+    with pytest.warns(UserWarning, match="column 'donor' \\(5 values\\).*give groups='donor'"):
+        model = fit(adata, "hour", **options)
+    assert sparse.issparse(model.map_.rows.X) and model.verdict_.r2 > 0.9
+    assert adata.uns["idm"]["verdict"].startswith("The genes are logarithms of counts per ten thou")
+    assert adata.uns["idm"]["params"]["counts"] is True
+    logs = log_per_cell(molecules)
+    assert np.allclose(np.expm1(logs.toarray()).sum(axis=1), 10000)
+    again = table(logs)
+    fit(again, "hour", groups="donor", **options)
+    assert "counts" not in again.uns["idm"]["verdict"]
+    with pytest.warns(UserWarning, match="X holds whole numbers.*give counts=True"):
+        fit(table(molecules.astype(float)), "hour", groups="donor", **options)
+    new = table(molecules[:50])
+    new.obs = new.obs[:50]
+    project(new, model, use_rep="X")
+    assert np.array_equal(new.obs.idm_prediction, adata.obs.idm_prediction[:50])
+    adata.obs["idm_branch"] = pd.Categorical(np.where(rng.random(200) < 0.5, "0", "1"))
+    assert list(branch_genes(adata, every=True).columns[:3]) == ["first", "second", "low"]

@@ -7,20 +7,24 @@ __all__ = ['fit', 'project', 'branch_genes', 'read_h5ad', 'write_h5ad']
 
 # %% ../../nbs/12_application/52_anndata.ipynb #e4e652e7
 import json
+import re
 import shutil
+import warnings
 
 import numpy as np
 from scipy import sparse
 
 from ..branches.contrast import BranchContrast
+from ..core.checks import check_choice
 from ..core.pictures import viewing_axes
+from ..core.rows import PrincipalAxes, is_wide
 from ..idm.estimator import IteratedDiffusionMap
 
 # %% ../../nbs/12_application/52_anndata.ipynb #68855498
 def representation(adata, use_rep):
     'Rows `(N, m)` of `adata`: an entry of `obsm`, or with `use_rep` None or "X" the table itself.'
     if use_rep in (None, "X"):
-        return adata.X.toarray() if sparse.issparse(adata.X) else np.asarray(adata.X, dtype=float)
+        return adata.X if sparse.issparse(adata.X) else np.asarray(adata.X, dtype=float)
     if use_rep not in adata.obsm:
         remedy = 'run scanpy.pp.pca(adata) first, or give use_rep="X" for the genes themselves'
         there = ", ".join(map(repr, adata.obsm)) or "nothing"
@@ -52,7 +56,7 @@ def numbers_in_obs(adata, name):
 
 def turn_of(model):
     "Orthogonal matrix `(k, k)` that brings the two `viewing_axes` of a `model` to the front."
-    held_out = model.predict(model.embeddings_[0]).reshape(len(model.embedding_), -1)
+    held_out = model.map_.place(None).values
     axes = viewing_axes(model.embedding_, held_out, model.branch_)
     if len(axes) < 3:
         return axes
@@ -60,20 +64,80 @@ def turn_of(model):
     turn[:, :2] = axes
     return turn
 
+# %% ../../nbs/12_application/52_anndata.ipynb #68855500
+PER_CELL = 10_000  # molecules that a cell has after its counts are divided by their sum
+TOGETHER = r"batch|donor|patient|subject|individual|embryo|animal|mouse|replicate|sample|orig.ident"
+
+
+def are_counts(X, counts=None):
+    """Whether the genes `X` `(N, m)` are counts: `counts` if it is True or False, else if integers.
+
+    Warns if they are whole numbers of another type.
+    """
+    if counts is not None:
+        return check_choice("counts", counts, (True, False))
+    entries = X.data if sparse.issparse(X) else X
+    some = entries.ravel()[:100_000]
+    if (
+        entries.dtype.kind == "f"
+        and some.max(initial=0) > 1
+        and np.array_equal(some, np.rint(some))
+    ):
+        warnings.warn(
+            "X holds whole numbers, which are used as they are: if they are counts of molecules, give "
+            "counts=True, and else counts=False",
+            UserWarning,
+            stacklevel=3,
+        )
+    return entries.dtype.kind in "iu"
+
+
+def log_per_cell(X):
+    "Counts `X` `(N, m)`, dense or sparse, as `log(1 + x)` of counts per ten thousand."
+    sums = np.asarray(X.sum(axis=1), dtype=float).ravel()
+    factor = PER_CELL / np.where(sums > 0, sums, 1)
+    if not sparse.issparse(X):
+        return np.log1p(X * factor[:, None])
+    found = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+    found.data *= np.repeat(factor, np.diff(found.indptr))
+    np.log1p(found.data, out=found.data)
+    return found
+
+
+def genes_or(adata, use_rep, counts):
+    "`representation` `use_rep` of `adata`, `counts` as logarithms, and whether they were counts."
+    X = representation(adata, use_rep)
+    found = use_rep in (None, "X") and are_counts(adata.X, counts)
+    return (log_per_cell(X) if found else X), found
+
+
+def ask_for_groups(obs, keys):
+    "Warn if `obs` has a column, none of `keys`, that may name groups of cells."
+    likely = [name for name in map(str, obs) if re.search(TOGETHER, name.lower())]
+    some = [name for name in likely if name not in keys and 2 <= obs[name].nunique() < len(obs)]
+    if some:
+        warnings.warn(
+            f"obs has the column {some[0]!r} ({obs[some[0]].nunique()} values): if new cells come from "
+            f"new ones, give groups={some[0]!r}, or all numbers are too good",
+            UserWarning,
+            stacklevel=3,
+        )
+
 # %% ../../nbs/12_application/52_anndata.ipynb #8d672f84
 def placed(model, X, features):
     """Coordinates of rows in a map, and a dict of columns for one feature or several.
 
     Parameters
     ----------
-    model : fitted IteratedDiffusionMap; X : (q, m) array; features : list of str, their names
+    model : fitted IteratedDiffusionMap; X : (q, m) array or sparse matrix; features : list of str, their names
     """
-    prediction, std = (part.reshape(len(X), -1) for part in model.predict(X, return_std=True))
+    found = model.place(X)
+    prediction, std = found.values, found.errors
     ends = [""] if len(features) == 1 else [f"_{name}" for name in features]
     columns = {f"prediction{end}": prediction[:, k] for k, end in enumerate(ends)}
     columns |= {f"std{end}": std[:, k] for k, end in enumerate(ends)}
-    columns |= {"branch": model.assign(X), "novel": model.is_novel(X)}
-    return model.transform(X) @ turn_of(model), columns
+    columns |= {"branch": found.branch, "novel": found.novel}
+    return found.embedding @ turn_of(model), columns
 
 
 def add_columns(obs, columns, key_added, n_branches):
@@ -93,26 +157,35 @@ def add_columns(obs, columns, key_added, n_branches):
         obs[f"{key_added}_{name}"] = column
 
 
-def summary(model, key, use_rep, groups):
+COUNTED = "The genes are logarithms of counts per ten thousand. "
+
+
+def summary(model, key, use_rep, groups, counts):
     """The entry of `uns` for a map: numbers, text and arrays, which `.h5ad` files can store.
 
     Parameters
     ----------
     model : fitted IteratedDiffusionMap; key, use_rep, groups : arguments of `fit`
+    counts : bool, were the genes counts
     """
     verdict, branches = model.verdict_, model.branches_
     parameters = {name: repr(value) for name, value in model.get_params(deep=False).items()}
     return {
         "key": np.array(key, dtype=object),
-        "verdict": str(verdict),
+        "verdict": (COUNTED if counts else "") + str(verdict),
         "r2": float(verdict.r2),
         "beats_chance": bool(verdict.beats_chance),
         "branches": {"nodes": branches.nodes, "ends": branches.ends, "cells": branches.masses},
-        "params": {"use_rep": str(use_rep), "groups": str(groups), "model": json.dumps(parameters)},
+        "params": {
+            "use_rep": str(use_rep),
+            "groups": str(groups),
+            "counts": counts,
+            "model": json.dumps(parameters),
+        },
     }
 
 # %% ../../nbs/12_application/52_anndata.ipynb #9f0418c5
-def fit(adata, key, *, use_rep="X_pca", groups=None, key_added="idm", **params):
+def fit(adata, key, *, use_rep="X_pca", groups=None, counts=None, key_added="idm", **params):
     """Fit an iterated diffusion map to the cells of a table, and write the results into it.
 
     Parameters
@@ -125,6 +198,9 @@ def fit(adata, key, *, use_rep="X_pca", groups=None, key_added="idm", **params):
     groups : str, default None
         Column of `obs` that names the group of each cell (embryo, donor, batch). No cell is predicted
         from cells of its group.
+    counts : bool, default None
+        Whether the genes (`use_rep="X"`) are counts, which are divided by their sum in each cell and
+        replaced by `log(1 + x)`. None: they are if they are integers.
     key_added : str, default "idm", what the names of the results begin with
     **params : parameters of `IteratedDiffusionMap`
 
@@ -150,16 +226,19 @@ def fit(adata, key, *, use_rep="X_pca", groups=None, key_added="idm", **params):
     (['hour', 'idm_branch', 'idm_novel', 'idm_prediction', 'idm_std'], (300, 3))
     """
     keys = [key] if isinstance(key, str) else list(key)
-    X, columns = representation(adata, use_rep), [numbers_in_obs(adata, name) for name in keys]
+    columns = [numbers_in_obs(adata, name) for name in keys]
+    X, counted = genes_or(adata, use_rep, counts)
     y = columns[0] if isinstance(key, str) else np.column_stack(columns)
     together = None if groups is None else np.asarray(column_of(adata, groups)).astype(str)
+    if groups is None:
+        ask_for_groups(adata.obs, keys)
     model = IteratedDiffusionMap(**params).fit(X, y, groups=together)
     write(adata, model, X, keys, key_added)
-    adata.uns[key_added] = summary(model, keys, use_rep, groups)
+    adata.uns[key_added] = summary(model, keys, use_rep, groups, counted)
     return model
 
 
-def project(adata, model, *, use_rep="X_pca", key_added="idm", reference=None):
+def project(adata, model, *, use_rep="X_pca", counts=None, key_added="idm", reference=None):
     """Place the cells of another table by a fitted map, and write the results into it.
 
     Parameters
@@ -168,6 +247,7 @@ def project(adata, model, *, use_rep="X_pca", key_added="idm", reference=None):
     model : IteratedDiffusionMap, fitted by `fit` or loaded from a file
     use_rep : str, default "X_pca"
         As in `fit`. Principal components must be those of the first table: see `reference`.
+    counts : bool, default None, as in `fit`; with a `reference`, what its fit found
     key_added : str, default "idm"
     reference : AnnData, default None
         The table of `fit`: the new cells get its principal components first, as `obsm["X_pca"]`.
@@ -196,11 +276,14 @@ def project(adata, model, *, use_rep="X_pca", key_added="idm", reference=None):
         f"feature{k}" for k in range(model.residuals_.reshape(len(model.embedding_), -1).shape[1])
     ]
     if reference is not None:
-        adata.obsm["X_pca"] = principal_components(adata, reference)
+        if use_rep == "X_pca":
+            adata.obsm["X_pca"] = principal_components(adata, reference)
         if key_added in reference.uns:
             adata.uns[key_added] = reference.uns[key_added]
             keys = [str(name) for name in reference.uns[key_added]["key"]]
-    write(adata, model, representation(adata, use_rep), keys, key_added)
+            known = reference.uns[key_added]["params"].get("counts")
+            counts = bool(known) if counts is None and known is not None else counts
+    write(adata, model, genes_or(adata, use_rep, counts)[0], keys, key_added)
     return adata
 
 # %% ../../nbs/12_application/52_anndata.ipynb #e9fc4caf
@@ -209,7 +292,7 @@ def write(adata, model, X, keys, key_added):
 
     Parameters
     ----------
-    adata : AnnData; model : fitted IteratedDiffusionMap; X : (N, m) array, rows of `adata`
+    adata : AnnData; model : fitted IteratedDiffusionMap; X : (N, m) array or sparse matrix, rows of `adata`
     keys : list of str, columns of the feature; key_added : str, what the new names begin with
     """
     coordinates, columns = placed(model, X, keys)
@@ -270,8 +353,10 @@ def branch_genes(adata, *, key_added="idm", layer=None, every=False):
     used = adata.uns.get(key_added, {}).get("params", {}).get("use_rep", "X")
     table, names = adata.X if layer is None else adata.layers[layer], branch.cat.categories
     options = dict(table=table, columns=adata.var_names, name=begin)
-    codes = branch.cat.codes.to_numpy()
-    found = BranchContrast(representation(adata, used), values, codes, **options).table(every)
+    codes, points = branch.cat.codes.to_numpy(), representation(adata, used)
+    if sparse.issparse(points):
+        points = PrincipalAxes(points, 64)(points) if is_wide(points) else points.toarray()
+    found = BranchContrast(points, values, codes, **options).table(every)
     shown = "first second low high column difference effect chance above".split()
     genes = DataFrame(found, columns=shown).rename(columns={"column": "gene"})
     return genes.assign(**{side: [names[b] for b in genes[side]] for side in ("first", "second")})
@@ -328,6 +413,12 @@ def read_h5ad(path, *, use_rep=None):
         obs = read_elem(file["obs"])
         found = read_elem(file["X" if use_rep == "X" else f"obsm/{use_rep}"])
         names = read_elem(file["var"]).index if use_rep == "X" else range(1, found.shape[1] + 1)
+    if is_wide(found):
+        raise ValueError(
+            f"{path} has {found.shape[1]} genes and no principal components: run scanpy.pp.pca(adata) "
+            f"first, or fit in Python, which takes the genes as they are: "
+            f'idm_nb.app.anndata.fit(adata, key, use_rep="X")'
+        )
     values = found.toarray() if sparse.issparse(found) else np.asarray(found)
     data = [str(name) if use_rep == "X" else f"{use_rep}{name}" for name in names]
     taken = {"cell", *data}

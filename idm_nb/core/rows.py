@@ -277,7 +277,8 @@ class TrainingRows(Storage):
     given : (N, n) array, the features as they were given
     axes : PrincipalAxes of the coordinates, or None; points : (r, k) array, along these axes
     counts : (N,) array, how often each given row counts, or None if each counts once
-    asked : (N,) bool array, given rows whose feature is used
+    asked : (N,) bool array, given rows whose feature is used; place : int array, their numbers
+        among the distinct rows whose feature is known
     basis : PrincipalAxes of a wide table, None for others; reduced : (r, k) array or None, on it
     lookup : RowLookup of the distinct rows
     """
@@ -311,7 +312,7 @@ class TrainingRows(Storage):
         mean, mass = mean_of(inverse, np.nan_to_num(y), seen)
         known, n, distinct = mass > 0, len(first), X[first]
         basis = PrincipalAxes(distinct) if is_wide(X) else None
-        reduced = basis and basis(distinct)
+        found = distinct if basis is None else basis(distinct)
         return cls(
             X=distinct,
             y=np.where(known[:, None], mean, np.nan),
@@ -320,19 +321,16 @@ class TrainingRows(Storage):
             weights=None if np.all(mass[known] == 1) else mass,
             groups=np.arange(n) if groups is None else joined_groups(groups, inverse, n),
             given=y,
-            axes=None
-            if n_pca is None
-            else PrincipalAxes.of(distinct if basis is None else reduced).first(n_pca),
+            axes=n_pca and PrincipalAxes.of(found).first(n_pca),
             counts=sample_weight,
             basis=basis,
-            reduced=reduced,
+            reduced=basis and found,
         )
 
     coordinates = property(lambda self: self.X if self.basis is None else self.reduced)
     points = cached_property(lambda self: self.axes(self.coordinates))
     lookup = cached_property(lambda self: RowLookup(self.X))
 
-    # given rows with a feature, and their numbers among the distinct rows with a feature
     asked = cached_property(lambda s: np.isfinite(s.given).all(axis=1) & s.known[s.inverse])
     place = cached_property(lambda s: (np.cumsum(s.known) - 1)[s.inverse[s.asked]])
 

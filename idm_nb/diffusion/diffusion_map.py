@@ -267,8 +267,6 @@ class DiffusionMap(SpectralMap):
     array([ 0., -1., -1., -4., -4.])
     """
 
-    basis_ = None
-
     def __init__(
         self,
         n_components=10,
@@ -290,9 +288,8 @@ class DiffusionMap(SpectralMap):
     def fit(self, X, y=None):
         "Compute the diffusion map of `X`: points `(N, m)`, distances or a kernel `(N, N)`."
         table, columns = check_map_input(self, X)
-        sparse = self.metric == "euclidean" and sp.issparse(table)
-        basis = PrincipalAxes(table) if sparse else None
-        X = basis(table) if sparse else table
+        basis = PrincipalAxes(table) if self.metric == "euclidean" and sp.issparse(table) else None
+        X = table if basis is None else basis(table)
         test, epsilon, keep_self, dimension = choose_bandwidth(self, X)
         used = whole_dimension(dimension) if is_auto(self.dimension) else dimension
         graph = rows = metric = kernel = None
@@ -318,7 +315,8 @@ class DiffusionMap(SpectralMap):
         check_is_fitted(self)
         if self.metric == "euclidean":
             X = check_new(self, X, accept_sparse=True)
-            points = X if self.basis_ is None else self.basis_(X)
+            basis = vars(self).get("basis_")  # none in older files
+            points = X if basis is None else basis(X)
             found = self.diffusion_.extend(EuclideanMetric(points), self.graph_.query(points))
             return self.rows_.recall(X, found, self.eigenfunctions_)
         X = checked_matrix(self, X, reset=False)
