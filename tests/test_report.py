@@ -98,6 +98,7 @@ def test_cautions_come_first_and_words_stay_different():
     caution = page.index('class="caution">')
     assert page.index("Read the cautions first") < caution < page.index("What it depends on</h2>")
     assert "away, exactly or to rounding" in page[caution : caution + 200]
+    assert "Settle the cautions at the top" in page[page.index("What to do next</h2>") :]
     words = [start + "x" * 40 + end for start in "ab" for end in "cd"]
     assert (
         len({*cut(words)}) == 4 and max(map(len, cut(words))) <= 24 and cut(["short"]) == ["short"]

@@ -55,6 +55,21 @@ def test_saved_loaded_elsewhere_and_asked_for_raw_rows(tmp_path):
     assert (tmp_path / "r.html").read_text() == model.report()
 
 
+def test_the_command_says_what_new_raw_rows_have_that_training_had_not(tmp_path):
+    model = fit(TABLE)
+    model.save(tmp_path / "m.npz")
+    strange = NEW[:2].assign(ligand=["tBuXPhos", "SPhos"], day=[NEW.day[0], None])
+    pd.concat([NEW, strange])[NEW.columns[::-1]].to_csv(tmp_path / "new.csv", index=False)
+    call = [sys.executable, "-m", "idm_nb", "predict", "m.npz", "new.csv", "--out", "p.csv"]
+    said = subprocess.run(call, cwd=tmp_path, check=True, capture_output=True, text=True).stderr
+    told = "no word of training, such as 'tBuXPhos'; they are none of the known words, in 1 row"
+    assert f"column 'ligand': {told}" in said
+    assert "column 'day': gaps, and none in training; they are filled, in 1 row" in said
+    found = pd.read_csv(tmp_path / "p.csv")
+    equal(found[:9], model.predict(NEW))
+    assert len(found) == 11 and np.isfinite(found.predicted_rate).all()
+
+
 def test_what_is_new_is_counted(model):
     new = NEW.assign(ligand=["tBuXPhos", None, *NEW.ligand[2:]], day=[None, *NEW.day[1:]])
     told = "no word of training, such as 'tBuXPhos'; they are none of the known words"

@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from .table_map import differing
+from .table_map import differing, other_ways
 from .tables import with_values
 from ..core.pictures import Colouring, bars, branch_legend, colour_bar, palette
 from ..diffusion.neighbors import nearest
@@ -195,6 +195,7 @@ def findings(fitted):
 
 # %% ../../nbs/12_application/49_report.ipynb #96795021
 MOST_EFFECTS, STEPS, MOST_ROWS = 9, 15, 200
+SEEN = 0.01  # relevance that moves predictions by a tenth of a standard deviation
 
 
 @dataclass(frozen=True)
@@ -249,7 +250,8 @@ def effects_of(fitted):
         influence may lie, or None for an angle
     """
     found = fitted.relevance
-    above = [name for name, _, _, passed in found.ranked() if passed][:MOST_EFFECTS]
+    above = [name for name, value, _, passed in found.ranked() if passed and value >= SEEN]
+    above = above[:MOST_EFFECTS]
     effects = [Effect.of(fitted, name) for name in above]
     if fitted.coding.unit is not None or not effects:
         turn = getattr(fitted.coding, "turn", 0.0)
@@ -262,7 +264,7 @@ def effects_of(fitted):
     return effects, (low, high), (middle - half, middle + half)
 
 # %% ../../nbs/12_application/49_report.ipynb #4a9d3c13
-LINES = 40  # rows that are drawn one by one
+LINES, FEW = 40, 5  # rows that are drawn one by one, values that are marked one by one
 
 
 def draw_effect(effect, feature, limits, chance):
@@ -295,6 +297,8 @@ def draw_effect(effect, feature, limits, chance):
         ax.plot(effect.values, means, color="black", lw=1.5)
         ax.set(xlabel=effect.name, ylabel=feature, ylim=limits)
         ax.tick_params(axis="x", rotation=30 if effect.values.dtype.kind == "M" else 0)
+        if len(effect.values) <= FEW:
+            ax.set_xticks(effect.values)
     if chance is not None:
         (ax.axvspan if words else ax.axhspan)(*chance, color="0.9", zorder=0)
     ax.tick_params(labelsize=7)
@@ -308,20 +312,23 @@ def depends_section(fitted):
     found, feature = fitted.relevance, " and ".join(fitted.roles.features)
     above = [name for name, _, _, passed in found.ranked() if passed]
     named = ", ".join(above[:10]) + f" and {len(above) - 10} more" * (len(above) > 10)
-    text = f"Of {len(found.names)} columns {len(above) or 'none'} {'is' if len(above) == 1 else 'are'} above chance"
+    be = "is" if len(above) == 1 else "are"
+    text = f"Of {len(found.names)} columns {len(above) or 'none'} {be} above chance"
     text += f": {named}." if above else "."
     text += (
-        f" The relevance of a column is what the prediction of {feature} loses if its cells are shuffled "
-        f"among the rows: 0 for a column without influence, 1 if it alone determines {feature}. "
+        f" The relevance of a column is what the prediction of {feature} loses if its cells are "
+        f"shuffled among the rows: 0 for a column without influence, 1 if it alone determines {feature}. "
         f"Grey bars are within chance (dashed line)."
     )
     effects, limits, chance = effects_of(fitted)
     if effects:
         text += (
-            " Each picture below gives all rows one value of a column, and leaves their other columns as they "
-            "are: predictions of single rows, and in black the mean. Where the mean leaves the grey band, "
-            "the column does more than chance."
+            " Each picture below gives all rows one value of a column, and leaves their other columns "
+            "as they are: predictions of single rows, and in black the mean. Where the mean leaves the "
+            "grey band, the column does more than chance."
         )
+    elif above:
+        text += " No single column moves the prediction much: they share what they tell."
     figure = new_figure(5, 0.8 + 0.24 * min(20, len(found.names)))
     ax = bars(found.values, cut(found.names, 30), figure.add_subplot(), threshold=found.threshold)
     ax.set_xlabel("relevance", fontsize=9)
@@ -375,7 +382,7 @@ def ways_table(fitted):
     dict of columns, and marks of what differs, see `Section`; empty if there are no such rows
     """
     row = fitted.rows.part([typical_row(fitted)]).frame
-    found = fitted.counterparts(row[fitted.encoder.names], MOST_WAYS)
+    found = other_ways(fitted, row[fitted.encoder.names], MOST_WAYS)
     if found.empty:
         return {}, {}
     feature, names = fitted.roles.features[0], fitted.ranked_names()
@@ -384,12 +391,17 @@ def ways_table(fitted):
     places = [typical_row(fitted), *np.searchsorted(fitted.rows.numbers, found.training_row)]
     rows, index = fitted.rows.part(places), fitted.roles.index
     table = {"row": list(rows.numbers.astype(str) if index is None else rows.frame[index])}
-    table |= {feature: list(rows.truth[:, 0])} | short_cells(fitted, names)(rows.frame)
+    table |= {feature: list(rows.truth[:, 0])}
+    cells = short_cells(fitted, names)(rows.frame)
     X = fitted.encode(rows.frame)
     marks = dict(zip(fitted.encoder.names, differing(fitted, X, X[:1]).T))
     if fitted.ways.count > 1:
-        table["must change"] = ["", *found.must_change]
-    return table, marks
+        names = [text.split(", ") for text in ["", *found.must_change]]
+        more = lambda k: f" and {k} more" if k > 0 else ""
+        table["must change"] = [
+            ", ".join(n[:MOST_COLUMNS]) + more(len(n) - MOST_COLUMNS) for n in names
+        ]
+    return table | cells, marks
 
 # %% ../../nbs/12_application/49_report.ipynb #4a9d3c11
 def ways_section(fitted):
@@ -476,15 +488,15 @@ def draw_map(fitted):
     ways = fitted.ways
     known, feature, owners = fitted.model.map_, fitted.roles.features[0], fitted.encoder.owners
     X = fitted.encode(fitted.rows.frame) * fitted.weights
+    X = X if ways.count == 1 else fitted.model.embedding_
     values = fitted.rows.truth[:, 0]
     values = np.where(np.isfinite(values), values, known.values[known.rows.inverse][:, 0])
     direction = main_difference(X, values, ways.branch)
-    share = np.bincount(owners, direction**2, minlength=len(fitted.encoder.parts))
-    name = fitted.encoder.names[int(share.argmax())]
     figure = new_figure(5.6, 3.4)
     ax = figure.add_subplot()
     shade, words = Colouring(ways.branch, "label"), None
     if ways.count == 1:
+        name = fitted.encoder.names[int(np.bincount(owners, direction**2).argmax())]
         shade, words = shade_of(fitted.rows.frame[name])
     height = X @ direction
     ax.scatter(values, height, s=9, c=shade.colours, linewidths=0, alpha=0.8, rasterized=True)
@@ -493,7 +505,7 @@ def draw_map(fitted):
     ax.set_yticks([])
     ax.spines[["top", "right"]].set_visible(False)
     if shade.kind == "label":
-        branch_legend(ax, shade, words and cut(words), name if words else "branch")
+        branch_legend(ax, shade, words and cut(words), "branch" if ways.count > 1 else name)
     else:
         colour_bar(ax, shade, name)
     by = f"coloured by {name}, in which they differ most" if ways.count == 1 else "by branch"
@@ -546,8 +558,9 @@ def errors_section(fitted, facts):
         f"Predicted against true values of {len(truth)} rows {'that were kept back' * kept}"
         f"{'by a prediction without the row' * (not kept)}. The root mean square error"
         f"{' of the rows that are not novel' * bool(count)} is {', '.join(size)}. Intervals that should "
-        f"hold 95 % of the values hold {100 * inside:.0f} %. {count or 'No'} row{'s are' if count != 1 else ' is'} "
-        f"novel: unlike all rows of the training{' (red crosses)' * bool(count)}."
+        f"hold 95 % of the values hold {100 * inside:.0f} %. {count or 'No'} "
+        f"row{'s are' if count != 1 else ' is'} novel: unlike all rows of the training"
+        f"{' (red crosses)' * bool(count)}."
     )
     table = {"figure": list(facts), "value": list(facts.values())} if facts else {}
     figures = {"Predicted against true values, with intervals of 95 %": draw_predictions(fitted)}
@@ -601,7 +614,7 @@ def advice(fitted):
             "Add columns that have to do with the feature, or more rows. Until the verdict changes, "
             "do not use predictions or branches of this map.",
         ]
-    found = []
+    found = ["Settle the cautions at the top, and fit again."] * bool(verdict.cautions)
     if verdict.line >= verdict.r2 and ways.count == 1:
         found.append(
             "A line does as well and there is one branch: linear regression says the same."

@@ -533,10 +533,6 @@ class FittedTable(Storage):
         "Names of the data columns, the most relevant first."
         return [name for name, *_ in self.relevance.ranked()]
 
-    def counterparts(self, row, n, branch=None):
-        "At most `n` rows that reach the value of `row` on a `branch`, see `other_ways`."
-        return other_ways(self, row, n, branch)
-
 # %% ../../nbs/12_application/48b_table_map.ipynb #271dc8e2
 def fit_table(options, source):
     """Fit a table, without side effects.
@@ -848,6 +844,9 @@ def other_ways(fitted, row, n, branch=None):
     DataFrame with a line for each row: `branch`, `feature`, `distance`, `must_change` if there are
     several branches, and its columns
     """
+    check_number("n", n, 1, integer=True)
+    if len(row) != 1:
+        raise ValueError(f"counterparts are sought for one row, got {len(row)}")
     ways, placed = fitted.ways, fitted.model.map_.place(fitted.encode(row))
     chosen, distance = rows_of_value(fitted, placed, n, branch)
     found = fitted.rows.part(chosen)
@@ -944,6 +943,13 @@ def sentences(new):
         what = "gaps, and none in training; they are filled" if example[name] is None else what
         found.append(f"column {name!r}: {what}, in {rows} row{'s' * (rows > 1)}")
     return found
+
+
+def opened_new(source, reading):
+    "The `Table` of new rows: a path, `Table` or data frame, read with the options `reading`."
+    if isinstance(source, (str, Path)):
+        return read_table(source, **reading)
+    return source if isinstance(source, Table) else table_of(source, Style(**reading))
 
 
 def named_rows(table, index, names=()):
@@ -1127,13 +1133,9 @@ class TableMap(Storage, BaseEstimator):
     def typed(self, table):
         "The `Table` of new rows: `table` is a path, `Table` or data frame; notes say what is new."
         check_is_fitted(self)
-        fitted = self.fitted_
-        reading = fitted.reading(dict(self.reading or {}))
-        if isinstance(table, (str, Path)):
-            table = read_table(table, **reading)
-        elif not isinstance(table, Table):
-            table = table_of(table, Style(**reading))
-        return ready(table, fitted)
+        return ready(
+            opened_new(table, self.fitted_.reading(dict(self.reading or {}))), self.fitted_
+        )
 
     def place(self, table):
         "`Placed` rows of a table: values, errors, branch, embedding, novelty."
@@ -1151,8 +1153,7 @@ class TableMap(Storage, BaseEstimator):
         -------
         DataFrame with the row and its name, `predicted_<feature>`, `standard_error`, `branch`, `novel`
         """
-        table = self.typed(table)
-        return results_of(self.fitted_, table, coordinates)
+        return results_of(self.fitted_, self.typed(table), coordinates)
 
     def transform(self, table):
         "Coordinates in the map of the rows of a table, `z1`, `z2`, ..., a data frame."
@@ -1185,18 +1186,13 @@ class TableMap(Storage, BaseEstimator):
         -------
         DataFrame, see `other_ways`; `must_change` names the columns without which it does not work
         """
-        check_number("n", n, 1, integer=True)
-        table = self.typed(row)
-        if len(table) != 1:
-            raise ValueError(f"counterparts are sought for one row, got {len(table)}")
-        return self.fitted_.counterparts(table.frame, n, branch)
+        return other_ways(self.fitted_, self.typed(row).frame, n, branch)
 
     def relevance(self):
         "How much each data column matters: a data frame, the most relevant first."
         check_is_fitted(self)
-        found = self.fitted_.relevance
         names = ("column", "relevance", "p_value", "above_chance")
-        return pd.DataFrame(found.ranked(), columns=names)
+        return pd.DataFrame(self.relevance_.ranked(), columns=names)
 
     def _repr_html_(self):
         if not hasattr(self, "fitted_"):
