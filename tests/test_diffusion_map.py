@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from idm_nb import DiffusionMap
-from idm_nb.datasets import feature_example
+from idm_nb.datasets import Circle, Sphere, Torus, feature_example
+from idm_nb.diffusion import KernelSum
 
 # no repeated eigenvalues: signs are all that is free
 RING = feature_example("annulus radius", 1000, random_state=0)[0]
@@ -122,3 +123,38 @@ def test_extension_divides_by_the_eigenvalue(alpha, keep_self):
     assert np.allclose(constant, functions[0, 0], rtol=1e-10)
     # forgetting the division would shrink the last function by its eigenvalue
     assert model.markov_eigenvalues_[8] < 1 - 1e-3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_in_many_directions_is_no_grid(seed):
+    rng = np.random.default_rng(seed)
+    points = np.hstack([Sphere().sample(1000, random_state=seed).points, np.zeros((1000, 27))])
+    assert not KernelSum(points + 0.02 * rng.normal(size=points.shape)).keep_self
+
+
+def test_grids_keep_the_diagonal_and_sixteen_neighbours():
+    test = KernelSum(Torus().grid((30, 30)).points)
+    assert test.keep_self and test.epsilon == test.plateau
+
+
+@pytest.mark.parametrize("n_points, count", [(1000, 46.4), (4000, 117.0)])
+def test_the_number_of_neighbours_grows(n_points, count):
+    test = KernelSum(Circle().sample(n_points, random_state=0).points)
+    found = np.interp(test.epsilon, test.epsilons, test.neighbors)
+    assert abs(found / count - 1) < 0.05  # the estimated dimension is not exactly one
+
+
+def test_the_kernel_of_many_points_fits_into_memory():
+    test = KernelSum(Circle().sample(60_000, random_state=0).points)
+    assert test.reach(test.epsilon) * 60_000 < 2.1e7
+    # cut off where it is small, not in the middle
+    radius = np.sqrt(-2 * np.log(1e-3) * test.epsilon)
+    assert test.count_within(radius) < test.reach(test.epsilon)
+
+
+def test_an_uneven_circle_converges():
+    points = (
+        Circle().sample(3000, density=lambda u: 1 + 0.6 * np.cos(u[:, 0]), random_state=0).points
+    )
+    values = DiffusionMap(2, random_state=0).fit(points).laplacian_eigenvalues_
+    assert np.abs(values[1:] + 1).max() < 0.02
