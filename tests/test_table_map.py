@@ -44,7 +44,11 @@ def test_saved_loaded_elsewhere_and_asked_for_raw_rows(tmp_path):
     for name, table in (("t", TABLE), ("new", NEW.iloc[:, ::-1])):  # 3 January, or 1 March
         table.to_csv(tmp_path / f"{name}.csv", index=False, date_format="%d/%m/%Y")
     model = fit(tmp_path / "t.csv")
+    model.relevance()
     model.save(tmp_path / "m.npz")
+    again = TableMap.load(tmp_path / "m.npz")
+    assert "relevance" in vars(again.fitted_)  # it is not computed twice
+    assert again.relevance().equals(model.relevance())
     code = "from idm_nb import TableMap; m = TableMap.load('m.npz'); n = 'new.csv'\n"
     code += "m.predict(n, coordinates=True).to_csv('p.csv', index=False)\n"
     code += "m.alike(n, 2).to_csv('a.csv', index=False); m.report('r.html')"

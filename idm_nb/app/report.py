@@ -264,7 +264,7 @@ def effects_of(fitted):
     return effects, (low, high), (middle - half, middle + half)
 
 # %% ../../nbs/12_application/49_report.ipynb #4a9d3c13
-LINES, FEW = 40, 5  # rows that are drawn one by one, values that are marked one by one
+LINES, FEW, MOST_WORDS = 40, 5, 24  # rows, values and words that are drawn one by one
 
 
 def draw_effect(effect, feature, limits, chance):
@@ -278,7 +278,9 @@ def draw_effect(effect, feature, limits, chance):
     some = np.unique((some * (len(effect.branch) - 1)).astype(int))
     several = effect.branch.max() > 0
     colours = Colouring(effect.branch[some], "label").colours if several else ["0.7"] * len(some)
-    order = np.argsort(effect.means)[-STEPS:] if words else np.arange(len(effect.means))
+    order = np.argsort(effect.means) if words else np.arange(len(effect.means))
+    if len(order) > MOST_WORDS:  # the lowest and the highest
+        order = np.r_[order[: MOST_WORDS // 2], order[-MOST_WORDS // 2 :]]
     each, means, places = effect.each[order], effect.means[order], np.arange(len(order))
     figure = new_figure(3, 0.8 + 0.2 * max(len(order), 3) if words else 2.2)
     ax = figure.add_subplot()

@@ -502,8 +502,12 @@ class FittedTable(Storage):
 
     @cached_property
     def relevance(self):
-        "`Relevance` of the data columns."
+        "`Relevance` of the data columns; a file holds it, if it was computed before."
         return column_relevance(self)
+
+    def __getstate__(self):
+        known = {"relevance": self.relevance} if "relevance" in vars(self) else {}
+        return super().__getstate__() | known
 
     @cached_property
     def contrast(self):

@@ -22,6 +22,7 @@ from idm_nb.core.checks import (
     check_seed,
     is_auto,
 )
+from ..core.files import Storage
 from ..core.work import chunks, labels_of, one_thread, sums_by
 from ..regression.kernel import some_rows
 from ..regression.stacked import FeatureRegressor
@@ -226,7 +227,7 @@ def step_down(values, draws, level):
 
 # %% ../../nbs/11_study/44_relevance.ipynb #f3a68af3
 @dataclass
-class Relevance:
+class Relevance(Storage):
     """Relevance of columns, with a threshold.
 
     Attributes
