@@ -365,3 +365,12 @@ def test_excel(tmp_path):
     assert read_table(tmp_path / "t.xlsx", sheet="autumn").frame.equals(found.frame)
     with pytest.raises(ValueError, match="has no sheet 'winter'; it has spring, autumn"):
         read_table(tmp_path / "t.xlsx", sheet="winter")
+
+
+def test_words_after_many_numbers_leave_the_numbers_as_they_are_written(tmp_path):
+    "pandas reads a wide table in pieces, each with a kind of its own."
+    lines = ["1," * 400 + word for word in ["007"] * 2100 + ["unknown"] * 99]
+    names = ",".join(f"x{k}" for k in range(401))
+    (tmp_path / "t.csv").write_text("\n".join([names, *lines]))
+    column = read_table(tmp_path / "t.csv").frame.x400
+    assert column.iloc[0] == "007" and column.iloc[-1] == "unknown"

@@ -112,8 +112,8 @@ class Partition:
             start, stop = self.place
             with open(self.path, "rb") as file:
                 file.seek(start)
-                lines = BytesIO(file.read(-1 if stop is None else stop - start))
-            return self.source.table(self.source.parsed(lines))
+                lines = file.read(-1 if stop is None else stop - start)
+            return self.source.table(self.source.parsed(partial(BytesIO, lines)))
         if self.source is not None:
             columns = array_columns("c", np.asarray(self.source[self.place]), self.path)
             return table_of(columns, self.style, self.path)

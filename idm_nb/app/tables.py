@@ -192,26 +192,27 @@ def typed(column, style):
     -------
     column : Series; problem : str or None, what is wrong and what to type
     """
-    kind = column.dtype
-    if isinstance(kind, pd.CategoricalDtype):
-        column = column.astype(kind.categories.dtype if column.notna().all() else object)
-        kind = column.dtype
-    if pd.api.types.is_datetime64_any_dtype(kind):
-        return column.dt.tz_localize(None) if getattr(kind, "tz", None) else column, None
-    if pd.api.types.is_timedelta64_dtype(kind):
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        words = column.dtype.categories.dtype
+        column = column.astype(words if column.notna().all() else object)
+    kind = column.dtype.kind
+    if kind == "M":
+        return column.dt.tz_localize(None) if getattr(column.dtype, "tz", None) else column, None
+    if kind == "m":
         return column.dt.total_seconds(), None
-    if pd.api.types.is_complex_dtype(kind):
+    if kind == "c":
         return column, "holds complex numbers; write real and imaginary parts as columns"
-    if pd.api.types.is_bool_dtype(kind) and column.notna().all():
+    if kind == "b" and column.notna().all():
         return column.astype(bool), None
-    if pd.api.types.is_numeric_dtype(kind) and column.name not in style.words:
+    if kind in "biuf" and column.name not in style.words:
         return usable(without_codes(column, style))
     return from_text(column, style)
 
 
 def without_codes(column, style):
     "The numbers of a `column` `(N,)`, codes of gaps in its `style` as NaN."
-    if not style.codes and column.notna().all() and column.dtype.kind in "iuf":
+    plain = isinstance(column.dtype, np.dtype) or column.notna().all()
+    if plain and not style.codes and column.dtype.kind in "iuf":
         return column
     column = column.astype(float)
     return column.mask(column.isin(style.codes)) if style.codes else column
@@ -219,8 +220,9 @@ def without_codes(column, style):
 
 def usable(column):
     "The numbers of a `column` `(N,)`, and what is wrong with them, or None."
-    bad = ~(column.abs() <= LARGEST) & column.notna()
-    if column.dtype.kind not in "iuf" or not bad.any():
+    values = column.to_numpy(float) if column.dtype.kind in "iuf" else np.zeros(1)
+    bad = np.abs(values) > LARGEST  # false for NaN
+    if not bad.any():
         return column, None
     row = column.index[bad][0]
     what = f"exceeds {LARGEST:g}" if np.isfinite(column[row]) else "is not finite"
@@ -592,18 +594,22 @@ class TextFile:
         except LookupError:
             raise UsageError(f"--encoding {self.encoding} is not known") from None
 
+    def first_row(self):
+        "The file, open at its first row."
+        file = self.open()
+        list(islice(file, self.above))
+        return file
+
     def read(self):
         "All rows of the file, as pandas reads them."
-        with self.open() as file:
-            above = sum(1 for line in islice(file, self.above))
-            return self.parsed(file, above)
+        return self.parsed(self.first_row, self.above)
 
-    def parsed(self, file, above=None):
+    def parsed(self, rows, above=None):
         """Rows as pandas reads them.
 
         Parameters
         ----------
-        file : open file, from the beginning of a row; above : int or None, lines above, if known
+        rows : function that opens a file at the beginning of a row; above : int or None, lines above
         """
         words = {n: str for n in {self.head.index, *self.style.words} & {*self.head.names}}
         options = dict(
@@ -611,11 +617,9 @@ class TextFile:
         )
         options |= dict(encoding=self.encoding, decimal=self.style.decimal)
         options |= dict(na_values=list(GAPS), keep_default_na=False)
-        options |= dict(low_memory=False, skipinitialspace=True)
+        options |= dict(skipinitialspace=True)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", pd.errors.ParserWarning)
-                return pd.read_csv(file, **options)
+            return self.in_pieces_or_whole(rows, options)
         except pd.errors.EmptyDataError:
             return pd.DataFrame(columns=self.head.names)
         except UnicodeError:
@@ -628,6 +632,18 @@ class TextFile:
             if "names" in str(error) or found:
                 raise too_wide(self.path, names, None, names + 1) from None
             raise ValueError(f"{self.path} cannot be read: {error}") from None
+
+    def in_pieces_or_whole(self, rows, options):
+        "pandas with `options` on what `rows` opens: whole, in twice the time, if words follow numbers."
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            warnings.simplefilter("error", pd.errors.DtypeWarning)
+            try:
+                with rows() as file:
+                    return pd.read_csv(file, **options)
+            except pd.errors.DtypeWarning:
+                with rows() as file:
+                    return pd.read_csv(file, low_memory=False, **options)
 
     def table(self, frame):
         "The `Table` of a frame that `read` returned."
