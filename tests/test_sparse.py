@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import idm_nb
 from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap
+from idm_nb.branches import branch_contrast
 from idm_nb.core.rows import PrincipalAxes, RowLookup, canonical_rows
 from idm_nb.diffusion.diffusion_map import both_ways
 
@@ -267,3 +268,24 @@ def test_a_graph_of_nearest_neighbours_as_distances():
         model.fit(differing)
     copies = sp.csr_matrix(([0.0, 0.1, 0.1], ([0, 0, 1], [1, 2, 2])), shape=(3, 3))
     assert both_ways(copies).nnz == 6  # a stored zero is a distance
+
+
+def test_a_lazy_table_of_sparse_parts(wide):
+    array = pytest.importorskip("dask.array")
+    X, y = cells(400, 1500)
+    parts = array.from_array(X, chunks=(100, 1500)).map_blocks(sp.csr_matrix)
+    options = dict(regressor="kernel", landmarks=150, random_state=0)
+    model = IteratedDiffusionMap(**options).fit(parts, array.from_array(y, chunks=100))
+    assert sp.issparse(model.map_.rows.X) and model.verdict_.r2 > 0.9
+    assert np.allclose(model.predict(parts).compute(), model.predict(sp.csr_matrix(X)), atol=1e-6)
+
+
+def test_pictures_and_contrast_of_a_sparse_table(wide, fitted, tmp_path):
+    X, y = wide
+    model = fitted[0]
+    idm_nb.save_explorer(model, tmp_path / "x.html")
+    table = sp.csr_matrix(X[:200])
+    found = branch_contrast(model, table)
+    dense = branch_contrast(model, X[:200])
+    assert len(found.columns) == 1500 and np.allclose(found.effect, dense.effect)
+    assert str(idm_nb.reeb_graph(model)) == str(idm_nb.reeb_graph(fitted[1]))

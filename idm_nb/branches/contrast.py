@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from ..core.checks import check_points
 from ..core.files import Storage
-from ..core.rows import distinct_rows
+from ..core.rows import PrincipalAxes, distinct_rows
 from ..core.work import labels_of
 
 # %% ../../nbs/08_branches/33_contrast.ipynb #5f35a5b4
@@ -351,7 +351,7 @@ def branch_contrast(model, X, features=None, **options):
     Parameters
     ----------
     model : fitted IteratedDiffusionMap, or ReebGraph
-    X : (N, m) array, rows with the columns of the map; training rows have their held-out feature
+    X : (N, m) array or sparse matrix, rows with the columns of the map; training rows have their held-out feature
     features : (N,) array, default None, of the rows; for a graph that was built without a map
     options : `table`, `columns`, `groups`, `name`, `random_state` of `BranchContrast`
 
@@ -375,4 +375,7 @@ def branch_contrast(model, X, features=None, **options):
     ends = graph.ends if hasattr(graph, "ends") else graph.branches
     found = dict(columns=names if table is None else None, pieces=graph.pieces)
     found["ranges"] = graph.nodes[ends] if len(graph.nodes) else None
-    return BranchContrast(placed.X, placed.values, placed.branch, **{**found, **options})
+    rows = placed.X
+    if sp.issparse(rows):
+        rows, found["table"] = PrincipalAxes(rows, 64)(rows), rows
+    return BranchContrast(rows, placed.values, placed.branch, **{**found, **options})

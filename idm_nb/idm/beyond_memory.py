@@ -7,6 +7,7 @@ __all__ = []
 
 # %% ../../nbs/09_estimator/36_beyond_memory.ipynb #36cb9384
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from ..core.checks import check_number
@@ -28,7 +29,9 @@ def lazy_parts(table):
 
 
 def part_rows(part, rows):
-    "Some rows of a part, an array or a frame."
+    "Some `rows` of a `part`, an array, a sparse matrix or a frame."
+    if sp.issparse(part):
+        return part.tocsr()[rows]
     return part.iloc[rows] if hasattr(part, "iloc") else np.asarray(part)[rows]
 
 
@@ -38,7 +41,7 @@ def joined_rows(parts):
         import pandas as pd
 
         return pd.concat(parts)
-    return np.concatenate(parts)
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
 def delayed_rows(parts, starts, rows):

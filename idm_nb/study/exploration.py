@@ -7,13 +7,14 @@ __all__ = []
 
 # %% ../../nbs/11_study/45_exploration.ipynb #d098149b
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import orthogonal_procrustes
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.checks import check_features, check_number
 from ..core.pictures import Colouring, angle_of_pair
-from ..core.rows import PrincipalAxes
+from ..core.rows import PrincipalAxes, column_means, is_wide
 from ..diffusion.neighbors import Search, nearest
 from ..flow.closed import remainder
 
@@ -69,6 +70,20 @@ def feature_colours(features, name):
     return found
 
 
+MOST_COLOURS = 50  # columns of a wide table that are shown, those that vary most
+
+
+def columns_shown(X, names, most):
+    "At most `most` columns of the rows `X` `(P, m)`, dense, and their `names`, a sequence or None."
+    if not is_wide(X):
+        return X[:, :most], names
+    some = (X.multiply(X) if sp.issparse(X) else X**2).mean(axis=0)
+    varied = np.asarray(some).ravel() - column_means(X) ** 2
+    chosen = np.sort(np.argsort(-varied, kind="stable")[: most or MOST_COLOURS])
+    shown = X[:, chosen].toarray() if sp.issparse(X) else X[:, chosen]
+    return shown, [f"column {j}" if names is None else str(names[j]) for j in chosen]
+
+
 def colourings(features, held_out, branch, data, names=None):
     """All colourings of the points, a dict from name to `Colouring`.
 
@@ -104,7 +119,7 @@ class Clouds:
         back, flow = known.inverse[rows], model.flow_
         if taus != own_taus(model):
             flow = model.run_flow(list(taus))
-        data, moved = known.X[back], [points[back] for points in flow.embeddings()]
+        data, moved = known.coordinates[back], [points[back] for points in flow.embeddings()]
         self.points = [data, *moved]
         self.views = aligned_views([data if data.shape[1] <= 3 else known.points[back], *moved])
         self.searches = [Search(points) for points in self.points]
@@ -141,7 +156,7 @@ class Exploration:
     model : fitted IteratedDiffusionMap
     y : (N,) or (N, n) array, default None, features to explore; None takes those of the fit
     max_points : int, default 5000; if there are more training rows, a random sample is taken
-    max_columns : int, default None (all), number of columns of the data among the colours
+    max_columns : int, default None (all, or 50 of a wide table), number of columns of the data among the colours
 
     Attributes
     ----------
@@ -159,8 +174,8 @@ class Exploration:
         self.model = model
         self.rows = shown = np.sort(check_random_state(0).permutation(n)[:max_points])
         self.features, self.branch = known[shown], model.branch_[shown]
-        columns = rows.X[rows.inverse[shown]][:, :max_columns]
         names = getattr(model, "feature_names_in_", None)
+        columns, names = columns_shown(rows.X[rows.inverse[shown]], names, max_columns)
         self.colours = colourings(self.features, held_out[shown], self.branch, columns, names)
         self.run(own_taus(model))
 
