@@ -204,7 +204,7 @@ class NonlinearICA(MetricMap):
         columns of `X`. Must be given if `X` has more columns than there are variables.
     epsilon : float or "auto", default "auto"
         Bandwidth: variance of the kernel in each hidden direction, a squared hidden length. "auto"
-        gives each point 16 effective neighbours. It is doubled up to three times if the near pairs
+        follows @eq-spectral-count. It is doubled up to three times if the near pairs
         would not connect all points.
     alpha : float, default 1.0
         Right normalisation. 1 removes the density of the points: right if the hidden variables fill
