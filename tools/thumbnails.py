@@ -30,14 +30,12 @@ def figures(path):
     return found
 
 
-FRONT = ("five_minutes.png", "table_to_map.png", "flow.svg")  # the others are in the gallery
+FRONT = ("flow.svg",)  # the others are in the gallery
 
 
 def pictures():
     "Dict from file name to the bytes of each picture."
     found = {f"{label.replace('-', '_')}.png": data for label, data in figures(GALLERY).items()}
-    found["five_minutes.png"] = figures(FIVE_MINUTES)["five-ring"]
-    found["table_to_map.png"] = figures(FIVE_MINUTES)["five-picture"]
     found["flow.svg"] = figures(FLOW)["flow-moving"]
     return found
 
@@ -64,4 +62,4 @@ def social(picture):
 if __name__ == "__main__":
     for name, data in pictures().items():
         (NBS / "images" / name).write_bytes(data)
-    (NBS / "images" / "social.png").write_bytes(social(pictures()["five_minutes.png"]))
+    (NBS / "images" / "social.png").write_bytes(social(figures(FIVE_MINUTES)["five-ring"]))
