@@ -453,7 +453,9 @@ class IteratedDiffusionMap(MapViews, BaseEstimator):
 
         Parameters
         ----------
-        X : (N, m) array, data; a dask array or frame is not read into memory
+        X : (N, m) array or sparse matrix, data; a dask array or frame is not read into memory.
+            More than 1000 columns become coordinates on at most 1000 principal axes (all distances
+            are kept up to 1001 rows); a regressor of another package receives the columns.
         y : (N,) or (N, n) array
             Feature values; an angle as `(sin, cos)`. NaN where the feature is missing: only the
             columns of this row are used, and it is placed like a new row.
