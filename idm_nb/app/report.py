@@ -137,7 +137,7 @@ def branch_table(fitted):
     spans = [table[f"{kind}_{fitted.roles.features[0]}"] for kind in ("lowest", "highest")]
     graph = fitted.ways.graph(fitted.model)
     met = [""] * count if graph is None else joins(graph.nodes, graph.branches, *spans)
-    return table | ({"joins": met} if any(met) else {})
+    return {**table, "joins": met}
 
 # %% ../../nbs/12_application/49_report.ipynb #7ebaed07
 def typical_errors(names, truth, predicted):
@@ -438,7 +438,9 @@ def branches_section(fitted):
         figures[f"The branches, {feature} upwards; each point is a row"] = figure
     told = fitted.contrast.sentences()[:PAIRS]
     points = [f"{s[0].upper()}{s[1:]}." for s in told]
-    return Section("The branches", "", branch_table(fitted), figures=figures, points=points)
+    table = branch_table(fitted)
+    table = table if any(table["joins"]) else {n: c for n, c in table.items() if n != "joins"}
+    return Section("The branches", "", table, figures=figures, points=points)
 
 # %% ../../nbs/12_application/49_report.ipynb #455c51cc
 def candidates_text(ways):
