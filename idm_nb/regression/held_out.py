@@ -106,7 +106,7 @@ class HeldOut(Storage):
     n_groups = property(lambda self: int(self.labels.max()) + 1)
     r2 = property(lambda self: share_explained(self.y, self.y - self.predicted, self.mass))
 
-    def range(self, n_draws=2000):
+    def range(self, n_draws=1000):
         "The 5 % and the 95 % quantile of the share on sets of new rows, @eq-range-size."
         w, y = self.mass[:, None], self.y - self.y.mean(axis=0)
         missed = np.sum((self.y - self.predicted) ** 2, axis=1, keepdims=True)

@@ -255,7 +255,7 @@ def in_tens(groups, n):
 
 
 class RidgeSmoother(Smoother):
-    "Ridge regression with an intercept; the ridge is chosen by the error of rows left out in tens."
+    "Ridge regression with an intercept; the ridge is chosen by the error of rows that are left out."
 
     def fit(self, X, y, groups, s, others, landmarks, held):
         self.mean, self.level = (np.average(part, axis=0, weights=s**2) for part in (X, y))
@@ -264,7 +264,7 @@ class RidgeSmoother(Smoother):
         keep = size > 1e-10 * size[0]  # directions without any spread
         U, size, Vt = U[:, keep], size[keep], Vt[keep]
         projected, least, one = U.T @ target, np.inf, s / np.linalg.norm(s)
-        tens = in_tens(groups, len(y))
+        tens = groups if 2 * len(size) < len(y) else in_tens(groups, len(y))
         for ridge in RIDGES * np.sum(size**2):
             share = size**2 / (size**2 + ridge)
             rest = of_factor(np.c_[U * np.sqrt(share), one])
