@@ -3,7 +3,7 @@
 Usage: python bench/reading.py [ROWS COLUMNS]        (default: 20000 rows, 100 columns of numbers and one of words)
 
 Each process imports what it needs, reads the file, and makes one matrix of the columns of numbers. The figures are medians of
-five rounds, in which the readers take turns: processor time and the largest memory of the whole process, imports included.
+five rounds, in which the readers take turns: processor time after the imports, and the largest memory of the whole process.
 """
 
 import os
@@ -13,22 +13,33 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-READERS = {
-    "pandas": "import pandas; t = pandas.read_csv(path); X = t[[n for n in t if n != 'word']].to_numpy()",
-    "pyarrow": "import numpy; from pyarrow import csv; t = csv.read_csv(path);"
-    "X = numpy.column_stack([t[n].to_numpy() for n in t.column_names if n != 'word'])",
-    "idm_nb": "from idm_nb.app.tables import read_table; t = read_table(path);"
-    "X = t.numbers([n for n in t.names if n != 'word'])",
-    "idm_nb, in parts": "from idm_nb.app.partitions import partitions_of;"
-    "tables = (part.read() for part in partitions_of(path, rows=2000));"
-    "X = max((t.numbers([n for n in t.names if n != 'word']) for t in tables), key=len)",
+READERS = {  # imports, and how a table is read
+    "pandas": (
+        "import pandas",
+        "t = pandas.read_csv(path); X = t[[n for n in t if n != 'word']].to_numpy()",
+    ),
+    "pyarrow": (
+        "import numpy; from pyarrow import csv",
+        "t = csv.read_csv(path);"
+        "X = numpy.column_stack([t[n].to_numpy() for n in t.column_names if n != 'word'])",
+    ),
+    "idm_nb": (
+        "from idm_nb.app.tables import read_table",
+        "t = read_table(path); X = t.numbers([n for n in t.names if n != 'word'])",
+    ),
+    "idm_nb, in parts": (
+        "from idm_nb.app.partitions import partitions_of",
+        "tables = (part.read() for part in partitions_of(path, rows=2000));"
+        "X = max((t.numbers([n for n in t.names if n != 'word']) for t in tables), key=len)",
+    ),
 }
 MEASURE = """
 import resource, sys, time
-path = sys.argv[1]
 {}
-used = resource.getrusage(resource.RUSAGE_SELF)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, *X.shape)
+path, start = sys.argv[1], time.process_time()
+{}
+seconds = time.process_time() - start
+print(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, *X.shape)
 """
 
 
@@ -53,7 +64,7 @@ def main(rows=20_000, columns=100, rounds=5):
         found = {name: [] for name in READERS}
         for _ in range(rounds):
             for name, code in READERS.items():
-                run = [sys.executable, "-c", MEASURE.format(code), str(path)]
+                run = [sys.executable, "-c", MEASURE.format(*code), str(path)]
                 told = subprocess.run(run, capture_output=True, text=True, check=True).stdout
                 found[name].append([float(word) for word in told.split()[:2]])
     for name, runs in found.items():
