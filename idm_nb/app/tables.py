@@ -169,7 +169,7 @@ def as_dates(cells, known_form=None):
     Series of dates, with the format in its `attrs`
     """
     known = cells.dropna()
-    if known.empty or not known.str.fullmatch(DATE).all():
+    if known.empty or not re.fullmatch(DATE, known.iloc[0]) or not known.str.fullmatch(DATE).all():
         return None
     forms = [known_form] * bool(known_form) + date_formats(known.iloc[0])
     for form in dict.fromkeys(forms):
@@ -233,14 +233,17 @@ def usable(column):
 # %% ../../nbs/12_application/47_tables.ipynb #b8ffe5b3
 def as_cell(value):
     "A `value` as text; whole numbers without decimals."
+    if isinstance(value, str):
+        return value.strip()
     whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
     return str(int(value) if whole else value).strip()
 
 # %% ../../nbs/12_application/47_tables.ipynb #2939f17e
 def from_text(column, style):
     "`typed` for a `column` of text, or of objects, in a `style`."
-    whole = column.isna().to_numpy()
-    cells = column.astype(object).where(~whole, None).map(lambda c: c if c is None else as_cell(c))
+    pairs = zip(column.astype(object), column.isna())
+    text = [None if is_missing else as_cell(cell) for cell, is_missing in pairs]
+    cells = pd.Series(text, column.index, dtype=object, name=column.name)
     distinct = cells.drop_duplicates()
     gaps = {c for c in distinct if c is None or c in GAPS or c in style.missing}
     words = [c for c in distinct if c not in gaps]
@@ -518,7 +521,7 @@ def named_columns(frame, head, path):
     if lost:
         then = "name all in one line, or type --skip and the number of lines above it"
         raise ValueError(f"{path}: {lost[0]} has no name; {then}")
-    return frame.drop(columns=head.unnamed)
+    return frame.drop(columns=head.unnamed) if head.unnamed else frame
 
 # %% ../../nbs/12_application/47_tables.ipynb #833d15ce
 def too_wide(path, names, line, cells):
