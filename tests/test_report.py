@@ -58,7 +58,7 @@ def test_one_branch_has_no_panel_without_a_message():
     table = pd.DataFrame(X, columns=["a", "b"]).assign(word=word, radius=y)
     page = TableMap("radius", model=KERNEL, random_state=0).fit(table).report()
     assert "there is one way" in page and "different ways" not in page
-    assert "andidate" not in page and "Branch 1" not in page and "mostly" not in page
+    assert "The branches</h2>" not in page and "Branch 1" not in page and "mostly" not in page
     # relevance, two effects, the map, and errors; no graph of branches and no table of them
     assert page.count("<img") == 5 and "joins" not in page
     assert "nan" not in re.sub(r'src="[^"]*"|[Nn]a[Nn]ometer', "", page).lower()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
+import pandas as pd
 
 from .table_map import differing, other_ways
 from .tables import with_values
@@ -194,7 +195,7 @@ def findings(fitted):
     return " ".join([rest[0], *size[:3]]), cautions, " ".join(rest[1:])
 
 # %% ../../nbs/12_application/49_report.ipynb #96795021
-MOST_EFFECTS, STEPS, MOST_ROWS = 9, 15, 200
+MOST_EFFECTS, STEPS, MOST_ROWS = 9, 15, 100
 SEEN = 0.01  # relevance that moves predictions by a tenth of a standard deviation
 
 
@@ -229,9 +230,9 @@ class Effect:
             shares = np.linspace(0.02, 0.98, STEPS)
             values = column.dropna().quantile(shares, interpolation="nearest")
             values = values.drop_duplicates().to_numpy()
-        placed = [fitted.place(with_values(frame, {name: value})) for value in values]
-        each = np.stack([fitted.decoded(p)[0][:, 0] for p in placed])
-        means = np.stack([p.values.mean(axis=0) for p in placed])  # of an angle: sine and cosine
+        placed = fitted.place(pd.concat([with_values(frame, {name: v}) for v in values]))
+        each = fitted.decoded(placed)[0][:, 0].reshape(len(values), -1)
+        means = placed.values.reshape(*each.shape, -1).mean(axis=1)  # of an angle: sine and cosine
         means = fitted.coding.decode(means)[:, 0]
         return cls(name, values, each, means, fitted.ways.at(fitted.place(frame)))
 

@@ -512,16 +512,7 @@ class FittedTable(Storage):
     @cached_property
     def contrast(self):
         "`BranchContrast` of the training rows, in the columns of the table and in their words."
-        X, table = self.encode(self.rows.frame), []
-        parts = [self.encoder.parts[k] for k in self.encoder.owners]
-        for label, part, column in zip(self.encoder.labels(), parts, X.T):
-            number = self.rows.columns.get(label)
-            plain = number is None or number.dtype.kind not in "iuf" or np.isnan(number).any()
-            unit = part.unit if part.kind == "words" else 1.0  # ones and zeros
-            table.append(column * unit if plain else number)
-        options = dict(table=np.column_stack(table), columns=self.encoder.labels())
-        options |= dict(groups=self.rows.groups, name=self.roles.features[0])
-        return branch_contrast(self.ways.graph(self.model) or self.model, X, **options)
+        return contrast_of(self)
 
     @property
     def weights(self):
@@ -538,6 +529,19 @@ class FittedTable(Storage):
         return [name for name, *_ in self.relevance.ranked()]
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #271dc8e2
+def contrast_of(fitted):
+    "`BranchContrast` of the training rows of `fitted`, a FittedTable."
+    X, encoder, table = fitted.encode(fitted.rows.frame), fitted.encoder, []
+    for label, owner, column in zip(encoder.labels(), encoder.owners, X.T):
+        number, part = fitted.rows.columns.get(label), encoder.parts[owner]
+        plain = number is None or number.dtype.kind not in "iuf" or np.isnan(number).any()
+        unit = part.unit if part.kind == "words" else 1.0  # ones and zeros
+        table.append(column * unit if plain else number)
+    options = dict(table=np.column_stack(table), columns=encoder.labels())
+    options |= dict(groups=fitted.rows.groups, name=fitted.roles.features[0])
+    return branch_contrast(fitted.ways.graph(fitted.model) or fitted.model, X, **options)
+
+
 def fit_table(options, source):
     """Fit a table, without side effects.
 
