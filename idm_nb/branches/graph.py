@@ -24,12 +24,24 @@ def classes(n, pairs):
     return connected_components(joined, directed=False)[1]
 
 
+def torn(points, piece, length):
+    "Pairs of pieces that lie within the `length` `(n,)` of the rows of one of them; `piece` is that of each of the points."
+    typical, found = [np.median(length[piece == p]) for p in range(piece.max() + 1)], []
+    for p in range(len(typical) if len(typical) > 1 else 0):
+        own, others = piece == p, np.flatnonzero(piece != p)
+        beside, bridge = Search(points[others]).nearest(points[own], 1)
+        q = piece[others[beside[bridge.argmin(), 0]]]
+        if bridge.min() <= max(typical[p], typical[q]):
+            found.append((p, q))
+    return found
+
+
 def pieces_of(points):
     "Piece `(N,)` of each row of `points` `(N, m)`, numbered from 0: what hangs together without a feature."
     first, inverse, _ = distinct_rows(points)
     search, n = Search(points[first]), len(first)
     k = min(walk_neighbors(n), n - 1)
-    near = search.nearest(search.points, k + 1)[0]
+    near, distance = search.nearest(search.points, k + 1)
     graph = sp.csr_matrix((np.ones(near.size), near.ravel(), (k + 1) * np.arange(n + 1)), (n, n))
     piece = connected_components(graph.multiply(graph.T), directed=False)[1]
     large = np.bincount(piece)[piece] > 2 * few(n)
@@ -39,7 +51,9 @@ def pieces_of(points):
         kept = np.flatnonzero(large)
         beside = Search(search.points[kept]).nearest(search.points[~large], 1)[0][:, 0]
         piece[~large] = piece[kept[beside]]
-    return np.unique(piece, return_inverse=True)[1][inverse]
+    piece = np.unique(piece, return_inverse=True)[1]
+    pairs = torn(search.points, piece, distance[:, few(n)])
+    return classes(piece.max() + 1, pairs)[piece][inverse]
 
 # %% ../../nbs/08_branches/31_graph.ipynb #295fa8e9
 NEAR_VOLUME = 2.0  # ratio of volumes for rows that are added in order: half of a ball counts
