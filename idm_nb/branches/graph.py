@@ -25,7 +25,7 @@ def classes(n, pairs):
 
 
 def torn(points, piece, length):
-    "Pairs of pieces that lie within the `length` `(n,)` of the rows of one of them; `piece` is that of each of the points."
+    "Pairs of pieces within a `length` `(n,)` of their rows; `piece` `(n,)` is that of each of the `points`."
     typical, found = [np.median(length[piece == p]) for p in range(piece.max() + 1)], []
     for p in range(len(typical) if len(typical) > 1 else 0):
         own, others = piece == p, np.flatnonzero(piece != p)
