@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.neighbors import kneighbors_graph
 
 from idm_nb import DiffusionMap
 from idm_nb.datasets import Circle, Sphere, Torus, feature_example
@@ -158,3 +159,15 @@ def test_an_uneven_circle_converges():
     )
     values = DiffusionMap(2, random_state=0).fit(points).laplacian_eigenvalues_
     assert np.abs(values[1:] + 1).max() < 0.02
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_few_neighbours_keep_the_bandwidth_small(sparse):
+    points = Circle().sample(3000, random_state=0).points
+    if sparse:  # distances to 64 neighbours
+        graph = kneighbors_graph(points, 64, mode="distance")
+        model = DiffusionMap(2, metric="precomputed", random_state=0).fit(graph.maximum(graph.T))
+    else:
+        model = DiffusionMap(2, n_neighbors=64, random_state=0).fit(points)
+    assert model.epsilon_ < 1.2 * model.kernel_sum_.plateau
+    assert np.abs(model.laplacian_eigenvalues_[1:] + 1).max() < 0.1

@@ -129,8 +129,11 @@ def choose_bandwidth(model, X):
     else:
         test = KernelSum(X, precomputed=model.metric == "precomputed")
         epsilon = float(model.epsilon) if given else test.epsilon
+        if not given and not is_auto(model.n_neighbors):  # not wider than they reach
+            count = test.count_for(model.n_neighbors)
+            epsilon = min(epsilon, max(test.plateau, test.at_neighbors(count)))
         keep = test.keep_self if is_auto(keep) else bool(keep)
-        dimension = test.slope_at(epsilon, keep)
+        dimension = test.slope_at(epsilon if given else test.plateau, keep)
     return test, epsilon, keep, dimension if is_auto(model.dimension) else float(model.dimension)
 
 # %% ../../nbs/01_diffusion_maps/06_diffusion_map.ipynb #19260f53
@@ -239,6 +242,7 @@ class DiffusionMap(SpectralMap):
         Bandwidth, the variance of the kernel in each direction (a squared length). With "auto" the
         effective number of neighbours grows with that of points, @eq-spectral-count.
     n_neighbors : int or "auto", default "auto", neighbours on which the kernel is evaluated
+        Few of them keep the automatic bandwidth small.
     metric : "euclidean", "precomputed" or "kernel", default "euclidean"
         What `X` is: points, distances (a sparse matrix holds near pairs, such as the graph of
         `kneighbors_graph`), or the kernel itself.

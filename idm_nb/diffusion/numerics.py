@@ -161,9 +161,11 @@ class KernelSum(Storage):
         self.plateau = self._below_the_rise(DIMENSION_COUNT, self.keep_self)
         self.dimension = self.slope_at(self.plateau, self.keep_self)
         self._most = max(256, 2e7 // self.n_points)
-        fitting = DIMENSION_COUNT * self._most / self._within_tail(self.plateau)
+        if sp.issparse(points):  # no other pairs are known
+            self._most = min(self._most, points.nnz / points.shape[0])
         count = spectral_count(self.n_points, self.dimension, self.keep_self)
-        self.epsilon = self._below_the_rise(min(count, max(fitting, LEAST_COUNT)), self.keep_self)
+        count = min(count, max(self.count_for(self._most), LEAST_COUNT))
+        self.epsilon = self._below_the_rise(count, self.keep_self)
 
     def _below_the_rise(self, count, keep_self):
         "Bandwidth at `count` neighbours, or at fewer if the slope has risen there."
@@ -181,6 +183,10 @@ class KernelSum(Storage):
         "Mean number of points within `radius` of a point, itself included."
         place = np.searchsorted(self._squares, radius**2)
         return float(self._within[place - 1]) if place else 1.0
+
+    def count_for(self, k):
+        "Effective number of neighbours of the kernel that is above `TAIL` for `k` neighbours."
+        return DIMENSION_COUNT * k / self._within_tail(self.plateau)
 
     def _within_tail(self, epsilon):
         return 1.3 * self.count_within(np.sqrt(-2 * np.log(TAIL) * epsilon))
