@@ -1026,7 +1026,7 @@ FAR = 0.5  # standard deviations by which numbers of two rows are said to differ
 
 
 def differing(fitted, X, other):
-    "Mask `(q, p)` of the columns in which rows with coordinates `X` and `other` `(q, m)` differ."
+    "Mask `(q, p)` of the columns of a table, `fitted`, in which coordinates `X` and `other` differ."
     gap, owners = np.abs(X - other), fitted.encoder.owners
     return np.stack(
         [gap[:, owners == k].max(axis=1) > FAR for k in range(owners.max() + 1)], axis=1

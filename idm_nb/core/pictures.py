@@ -239,7 +239,7 @@ def known_rows(model):
 
 
 def branch_legend(ax, shown, names=None, title="branch"):
-    "A legend with the `names` of a `Colouring` of labels; None: numbers and counts of rows."
+    "A legend at `ax` with `names` of a `Colouring`, `shown`, or its counts of rows, under a `title`."
     from matplotlib.lines import Line2D
 
     counts = np.bincount(shown.values)
