@@ -49,7 +49,7 @@ TRUE, FALSE = ("True", "TRUE", "true"), ("False", "FALSE", "false")
 class UsageError(ValueError):
     "An error in the call, not in the table: in an option, or in the name of a file or a column."
 
-
+# %% ../../nbs/12_application/47_tables.ipynb #d9c578e7
 @dataclass(frozen=True)
 class Style:
     "How a table is written; the fields are those of `read_table`."
@@ -567,6 +567,19 @@ def first_lines(file, path, style):
         raise too_wide(path, len(head.names), None, widest)
     return mark, head, above
 
+
+def in_pieces_or_whole(rows, options):
+    "pandas with `options` on what `rows` opens: whole, in twice the time, if words follow numbers."
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        warnings.simplefilter("error", pd.errors.DtypeWarning)
+        try:
+            with rows() as file:
+                return pd.read_csv(file, **options)
+        except pd.errors.DtypeWarning:
+            with rows() as file:
+                return pd.read_csv(file, low_memory=False, **options)
+
 # %% ../../nbs/12_application/47_tables.ipynb #b331e79a
 class TextFile:
     """A CSV file: its heading, and frames of its rows as pandas reads them.
@@ -622,7 +635,7 @@ class TextFile:
         options |= dict(na_values=list(GAPS), keep_default_na=False)
         options |= dict(skipinitialspace=True)
         try:
-            return self.in_pieces_or_whole(rows, options)
+            return in_pieces_or_whole(rows, options)
         except pd.errors.EmptyDataError:
             return pd.DataFrame(columns=self.head.names)
         except UnicodeError:
@@ -635,18 +648,6 @@ class TextFile:
             if "names" in str(error) or found:
                 raise too_wide(self.path, names, None, names + 1) from None
             raise ValueError(f"{self.path} cannot be read: {error}") from None
-
-    def in_pieces_or_whole(self, rows, options):
-        "pandas with `options` on what `rows` opens: whole, in twice the time, if words follow numbers."
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            warnings.simplefilter("error", pd.errors.DtypeWarning)
-            try:
-                with rows() as file:
-                    return pd.read_csv(file, **options)
-            except pd.errors.DtypeWarning:
-                with rows() as file:
-                    return pd.read_csv(file, low_memory=False, **options)
 
     def table(self, frame):
         "The `Table` of a frame that `read` returned."
