@@ -419,6 +419,9 @@ def ways_section(fitted):
             f"Rows with the same value of {feature} fall into sets that are not connected. Followed "
             f"from value to value they are {ways.count} branches: different ways to reach a value."
         )
+        graph = ways.graph(fitted.model)
+        if graph is not None and graph.n_pieces > 1:
+            text += f" They lie in {graph.n_pieces} pieces, which are apart even without {feature}."
         then = "on other branches, and what must change to get there"
     text += candidates_text(ways)
     if table:
