@@ -18,6 +18,7 @@ from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap
 from idm_nb.branches import branch_contrast
 from idm_nb.core.rows import PrincipalAxes, RowLookup, canonical_rows
 from idm_nb.diffusion.diffusion_map import both_ways
+from idm_nb.regression.kernel import RidgeEstimate
 
 
 def cells(n_rows, n_columns, seed=0):
@@ -289,3 +290,19 @@ def test_pictures_and_contrast_of_a_sparse_table(wide, fitted, tmp_path):
     dense = branch_contrast(model, X[:200])
     assert len(found.columns) == 1500 and np.allclose(found.effect, dense.effect)
     assert str(idm_nb.reeb_graph(model)) == str(idm_nb.reeb_graph(fitted[1]))
+
+
+def test_ridge_regression_of_many_columns_is_exact():
+    # 1100 rows have more axes than coordinates
+    X, y = cells(1100, 1300)
+    table, y = sp.csr_matrix(X), y[:, None]
+    dense, sparse = (RidgeEstimate(random_state=0).fit(rows, y) for rows in (X, table))
+    assert np.allclose(dense.residuals_, sparse.residuals_, atol=1e-8)
+    assert np.allclose(dense.predict(X + 0.1), sparse.predict(sp.csr_matrix(X + 0.1)), atol=1e-8)
+    model, least = sparse.models_[0], sparse.models_[0].ridge
+    centered = X - X.mean(axis=0)
+    gram = centered.T @ centered + least * np.eye(1300)
+    slopes = np.linalg.solve(gram, centered.T @ (y - y.mean()))
+    assert np.allclose(model.slopes, slopes, atol=1e-8 * np.abs(slopes).max())
+    again = FeatureRegressor(["ridge"], random_state=0).fit(table, y[:, 0])
+    assert again.learning_curve_ is not None and again.candidates_["ridge"].spectrum is None

@@ -11,12 +11,13 @@ from abc import ABC, abstractmethod
 from copy import copy
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 
 from ..core.files import Storage
-from ..core.rows import PrincipalAxes
+from ..core.rows import PrincipalAxes, column_blocks, is_wide
 from ..core.work import chunks, labels_of, sums_by
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #3b2066a0
@@ -208,7 +209,7 @@ class CrossTuned(FeatureEstimate):
         "A new `Smoother`."
 
     def fit(self, X, y, *, sample_weight=None, groups=None):
-        start, N = time.thread_time(), len(X)
+        start, N = time.thread_time(), len(y)
         rng = check_random_state(self.random_state)
         labels, alone, s = smoother_input(sample_weight, groups, N)
         fold = self.fold_ = fold_of_rows(labels, N_FOLDS if N < 2 * self.n_tried else 2, rng)
@@ -233,7 +234,7 @@ class CrossTuned(FeatureEstimate):
         return None if n < self.n_tried else self.fold_ != 0
 
     def refit(self, X, y, rows, *, sample_weight=None, groups=None):
-        N, n = len(X), len(rows)
+        N, n = len(y), len(rows)
         labels, alone, s = smoother_input(sample_weight, groups, N)
         few = None if alone is None else np.unique(labels[rows], return_inverse=True)[1]
         X, y, s = X[rows], y[rows], s[rows]
@@ -254,15 +255,53 @@ def in_tens(groups, n):
     return labels_of(order[labels] % max(5, n // 10), n)
 
 
+class Spectrum:
+    """Singular value decomposition of the weighted rows `s (X - mean)`, for dense or sparse `X`.
+
+    Attributes
+    ----------
+    mean : (m,) array; U : (N, r) array; size : (r,) array, without directions of no spread
+    """
+
+    def __init__(self, X, s):
+        self.X, self.s = X, s
+        dense = not sp.issparse(X)
+        self.mean = np.average(X, axis=0, weights=s**2) if dense else (X.T @ s**2) / np.sum(s**2)
+        if is_wide(X):
+            gram, columns = np.zeros((len(s),) * 2), X.tocsc() if sp.issparse(X) else X
+            for _, block in column_blocks(columns, self.mean, len(s)):
+                block *= s[:, None]
+                gram += block @ block.T
+            values, vectors = eigh(gram, overwrite_a=True, driver="evd", check_finite=False)
+            keep = values > max(X.shape) * np.finfo(float).eps * values[-1]
+            self.U, self.size = vectors[:, keep], np.sqrt(values[keep])
+        else:
+            centered = s[:, None] * (X - self.mean)
+            U, size, Vt = np.linalg.svd(centered, full_matrices=False)
+            keep = size > 1e-10 * size[0]
+            self.U, self.size, self.axes = U[:, keep], size[keep], Vt[keep].T
+
+    def slopes(self, values):
+        "Map `(m, n)` of columns for the `values` `(r, n)` of the directions."
+        if not is_wide(self.X):
+            return self.axes @ values
+        rows = self.s[:, None] * (self.U @ (values / self.size[:, None]))
+        return self.X.T @ rows - np.outer(self.mean, rows.sum(axis=0))
+
+# %% ../../nbs/07_regression/21_estimates.ipynb #413e2a01
 class RidgeSmoother(Smoother):
     "Ridge regression with an intercept; the ridge is chosen by the error of rows that are left out."
 
+    _not_saved, spectrum = ("spectrum",), None
+
+    def __init__(self, spectrum=None):
+        self.spectrum = spectrum
+
     def fit(self, X, y, groups, s, others, landmarks, held):
-        self.mean, self.level = (np.average(part, axis=0, weights=s**2) for part in (X, y))
-        centered, target = s[:, None] * (X - self.mean), s[:, None] * (y - self.level)
-        U, size, Vt = np.linalg.svd(centered, full_matrices=False)
-        keep = size > 1e-10 * size[0]  # directions without any spread
-        U, size, Vt = U[:, keep], size[keep], Vt[keep]
+        spectrum = Spectrum(X, s) if self.spectrum is None else self.spectrum
+        self.spectrum = None
+        self.mean, self.level = spectrum.mean, np.average(y, axis=0, weights=s**2)
+        U, size, target = spectrum.U, spectrum.size, s[:, None] * (y - self.level)
         projected, least, one = U.T @ target, np.inf, s / np.linalg.norm(s)
         tens = groups if 2 * len(size) < len(y) else in_tens(groups, len(y))
         for ridge in RIDGES * np.sum(size**2):
@@ -273,21 +312,29 @@ class RidgeSmoother(Smoother):
             if error < least:
                 least, self.ridge, best = error, ridge, (share, residuals, rest)
         share, residuals, rest = best
-        self.slopes = Vt.T @ ((share / size)[:, None] * projected)
+        self.slopes = spectrum.slopes((share / size)[:, None] * projected)
         self.residuals = left_out(residuals, rest, groups)[held] / s[held, None]
         return self
 
     def predict(self, X):
+        if is_wide(X):
+            return self.level + X @ self.slopes - self.mean @ self.slopes
         return self.level + (X - self.mean) @ self.slopes
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #28e251a3
 class RidgeEstimate(CrossTuned):
     "Ridge regression with held-out values; parameters of `CrossTuned`."
 
-    by_columns = False
+    spectrum = None  # one for all folds of a fit
 
     def smoother(self):
-        return RidgeSmoother()
+        return RidgeSmoother(self.spectrum)
+
+    def fit(self, X, y, *, sample_weight=None, groups=None):
+        self.spectrum = Spectrum(X, smoother_input(sample_weight, groups, len(y))[2])
+        super().fit(X, y, sample_weight=sample_weight, groups=groups)
+        del self.spectrum
+        return self
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #8f67853a
 def gaussian(first, second, length=1.0):

@@ -30,7 +30,7 @@ from idm_nb.core.checks import (
     renamed,
 )
 from ..core.files import Storage
-from ..core.rows import TrainingRows
+from ..core.rows import ROWS_FOR_AXES, TrainingRows
 from ..core.work import labels_of, one_thread, progress, takes_lazy
 from .cross_fitted import Boosting, CrossFitted, ForestEstimate
 from .curve import FEWEST, LearningCurve, Refits, can_refit, curve_of
@@ -134,6 +134,14 @@ def unfitted(kind, seed):
     own = isinstance(kind, FeatureEstimate) and not isinstance(kind, BaseEstimator)
     return deepcopy(kind) if own else CrossFitted(kind, random_state=seed)
 
+
+def takes_columns(part, n_rows):
+    """Does the candidate `part` receive the columns of a wide table of `n_rows`, not coordinates?
+
+    Ridge regression does as long as the inner products of all pairs of rows are cheap.
+    """
+    return part.by_columns and (n_rows <= ROWS_FOR_AXES or not isinstance(part, RidgeEstimate))
+
 # %% ../../nbs/07_regression/27_stacked.ipynb #fd49c830
 def fit_candidates(
     kinds, X, y, *, table=None, sample_weight=None, groups=None, seed=0, n_jobs=None, verbose=False
@@ -158,7 +166,7 @@ def fit_candidates(
     @one_thread()
     def fitted(kind):
         part = unfitted(kind, seed)
-        rows = table if part.by_columns else X
+        rows = table if takes_columns(part, len(y)) else X
         return part.fit(rows, y, sample_weight=sample_weight, groups=groups)
 
     def all_of(kinds, label):
@@ -210,7 +218,10 @@ class Mixture(Storage):
         "Predicted features `(q, n)` of checked rows `(q, m)`; their `coordinates` are found if None."
         coordinates = self.rows.coordinates_of(X) if coordinates is None else coordinates
         shares, parts = [self.weights[name] for name in self.candidates], self.candidates.values()
-        found = [part.predict(X if part.by_columns else coordinates) for part in parts]
+        found = [
+            part.predict(X if takes_columns(part, len(self.values)) else coordinates)
+            for part in parts
+        ]
         return combine(shares, [np.clip(values, *self.bounds) for values in found])
 
     @cached_property
@@ -264,7 +275,7 @@ def mixture_of(parts, rows, seed=0, n_jobs=None):
     best, curve = max(weights, key=weights.get), None
     if can_refit(parts[best], groups, len(y)):
         given = dict(sample_weight=sample_weight, groups=groups)
-        table = rows.table_of_known() if parts[best].by_columns else X
+        table = rows.table_of_known() if takes_columns(parts[best], len(y)) else X
         refits = Refits(parts[best], table, y, random_state=seed, n_jobs=n_jobs, **given)
         curve = curve_of(refits, held_out[best], y, bounds, **given)
     missed = y - held_out[best]
