@@ -1057,11 +1057,9 @@ def alike_rows(fitted, table, n):
     truth = dict(zip(fitted.roles.features, found.truth.T))
     told |= apart(truth, [*names, *told, *ours])
     differ = differing(fitted, X[asked], known.rows.X[known.rows.inverse][near.ravel()])
-    above = fitted.relevance.above
-    told["differs"] = [
-        ", ".join(name for name, d, a in zip(fitted.encoder.names, row, above) if d and a)
-        for row in differ
-    ]
+    names_of, above = fitted.encoder.names, fitted.relevance.above
+    order = [k for k in np.argsort(-fitted.relevance.values, kind="stable") if above[k]]
+    told["differs"] = [", ".join(names_of[k] for k in order if row[k]) for row in differ]
     return with_columns(with_values(names, told), found.frame[fitted.ranked_names()])
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #9d857c14
