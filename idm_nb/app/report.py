@@ -16,7 +16,6 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from .table_map import differing, other_ways
 from .tables import with_values
 from ..core.pictures import Colouring, bars, branch_legend, colour_bar, palette
 from ..diffusion.neighbors import nearest
@@ -385,7 +384,7 @@ def ways_table(fitted):
     dict of columns, and marks of what differs, see `Section`; empty if there are no such rows
     """
     row = fitted.rows.part([typical_row(fitted)]).frame
-    found = other_ways(fitted, row[fitted.encoder.names], MOST_WAYS)
+    found = fitted.counterparts(row[fitted.encoder.names], MOST_WAYS)
     if found.empty:
         return {}, {}
     feature, names = fitted.roles.features[0], fitted.ranked_names()
@@ -397,7 +396,7 @@ def ways_table(fitted):
     table |= {feature: list(rows.truth[:, 0])}
     cells = short_cells(fitted, names)(rows.frame)
     X = fitted.encode(rows.frame)
-    marks = dict(zip(fitted.encoder.names, differing(fitted, X, X[:1]).T))
+    marks = dict(zip(fitted.encoder.names, fitted.differing(X, X[:1]).T))
     if fitted.ways.count > 1:
         names = [text.split(", ") for text in ["", *found.must_change]]
         more = lambda k: f" and {k} more" if k > 0 else ""
@@ -598,7 +597,7 @@ def search_data(fitted):
         for k, (name, own) in enumerate(zip(called(part), told(part))):
             others = [int(i) for i in near[k] if fitted.rows.numbers[i] != part.numbers[k]]
             others = others[:MOST_ALIKE]
-            marks = differing(fitted, X[others], placed.X[k])[:, places].astype(int).tolist()
+            marks = fitted.differing(X[others], placed.X[k])[:, places].astype(int).tolist()
             numbers = [shown(float(x)) for x in (part.truth[k, 0], values[k, 0], errors[k, 0])]
             rows.append([name, kind, *numbers, own, list(zip(others, marks))])
     wanted = sorted({i for row in rows for i, _ in row[-1]})

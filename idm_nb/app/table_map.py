@@ -495,6 +495,16 @@ class FittedTable(Storage):
         errors = self.coding.decode_errors(placed.values, placed.errors)
         return self.coding.decode(placed.values), errors
 
+    def differing(self, X, other):
+        "Mask `(q, p)` of the columns in which rows with coordinates `X` and `other` `(q, m)` differ."
+        gap, owners = np.abs(X - other), self.encoder.owners
+        columns = [gap[:, owners == k].max(axis=1) > FAR for k in range(owners.max() + 1)]
+        return np.stack(columns, axis=1)
+
+    def counterparts(self, row, n, branch=None):
+        "`other_ways` to the prediction of a `row`, at most `n`, on one `branch` or any other."
+        return other_ways(self, row, n, branch)
+
     @cached_property
     def placed_kept(self):
         "`Placed` rows that were kept back."
@@ -1025,14 +1035,6 @@ def results_of(fitted, table, coordinates=False):
 FAR = 0.5  # standard deviations by which numbers of two rows are said to differ
 
 
-def differing(fitted, X, other):
-    "Mask `(q, p)` of the columns of a table, `fitted`, in which coordinates `X` and `other` differ."
-    gap, owners = np.abs(X - other), fitted.encoder.owners
-    return np.stack(
-        [gap[:, owners == k].max(axis=1) > FAR for k in range(owners.max() + 1)], axis=1
-    )
-
-
 @even_without_rows
 def alike_rows(fitted, table, n):
     """See `TableMap.alike`.
@@ -1056,7 +1058,7 @@ def alike_rows(fitted, table, n):
     told["distance"] = distance.ravel()
     truth = dict(zip(fitted.roles.features, found.truth.T))
     told |= apart(truth, [*names, *told, *ours])
-    differ = differing(fitted, X[asked], known.rows.X[known.rows.inverse][near.ravel()])
+    differ = fitted.differing(X[asked], known.rows.X[known.rows.inverse][near.ravel()])
     names_of, above = fitted.encoder.names, fitted.relevance.above
     order = [k for k in np.argsort(-fitted.relevance.values, kind="stable") if above[k]]
     told["differs"] = [", ".join(names_of[k] for k in order if row[k]) for row in differ]
@@ -1192,7 +1194,7 @@ class TableMap(Storage, BaseEstimator):
         -------
         DataFrame, see `other_ways`; `must_change` names the columns without which it does not work
         """
-        return other_ways(self.fitted_, self.typed(row).frame, n, branch)
+        return self.fitted_.counterparts(self.typed(row).frame, n, branch)
 
     def relevance(self):
         "How much each data column matters: a data frame, the most relevant first."
