@@ -255,7 +255,7 @@ def in_tens(groups, n):
     return labels_of(order[labels] % max(5, n // 10), n)
 
 
-class Spectrum:
+class RowSpectrum:
     """Singular value decomposition of the weighted rows `s (X - mean)`, for dense or sparse `X`.
 
     Attributes
@@ -298,7 +298,7 @@ class RidgeSmoother(Smoother):
         self.spectrum = spectrum
 
     def fit(self, X, y, groups, s, others, landmarks, held):
-        spectrum = Spectrum(X, s) if self.spectrum is None else self.spectrum
+        spectrum = RowSpectrum(X, s) if self.spectrum is None else self.spectrum
         self.spectrum = None
         self.mean, self.level = spectrum.mean, np.average(y, axis=0, weights=s**2)
         U, size, target = spectrum.U, spectrum.size, s[:, None] * (y - self.level)
@@ -331,7 +331,7 @@ class RidgeEstimate(CrossTuned):
         return RidgeSmoother(self.spectrum)
 
     def fit(self, X, y, *, sample_weight=None, groups=None):
-        self.spectrum = Spectrum(X, smoother_input(sample_weight, groups, len(y))[2])
+        self.spectrum = RowSpectrum(X, smoother_input(sample_weight, groups, len(y))[2])
         super().fit(X, y, sample_weight=sample_weight, groups=groups)
         del self.spectrum
         return self
