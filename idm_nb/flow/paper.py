@@ -107,10 +107,10 @@ def feature_lengths(start, derivatives, end, reach, tau, squares):
         found.append(sp.csr_array((d_H[near], near), d.shape))
     return sp.vstack(found, format="csr")
 
-# %% ../../nbs/05_flow/16_to_the_letter.ipynb #a475b9fa
+# %% ../../nbs/05_flow/16_to_the_letter.ipynb #16d42c01
 CORRECTIONS = ("bandwidth", "density", "rates", "squares")
 
-
+# %% ../../nbs/05_flow/16_to_the_letter.ipynb #a475b9fa
 class PaperStep(Storage):
     """One iteration of Algorithm 2: points `x` `(N, m)`, features `y` `(N, n)`, the next points.
 
@@ -119,7 +119,7 @@ class PaperStep(Storage):
 
     def __init__(self, x, y, tau, model):
         self.x, self.y, self.tau, self.fixed, N = x, y, tau, checked_corrections(model), len(x)
-        self.L, self.tuning, self.cutoff = model.n_bandwidths, model.tuning, model.cutoff
+        self.options, self.cutoff = (model.n_bandwidths, model.tuning), model.cutoff
         self.k, k2 = min(model.n_neighbors, N), min(model.n_bandwidth_neighbors, N)
         M, seed = min(model.n_components, N - 1), model.random_state
         self.search = Search(x)
@@ -131,8 +131,8 @@ class PaperStep(Storage):
         self.epsilon = float(np.mean(d_H[np.arange(N)[:, None], first].toarray() ** 2))  # step 4
         d_H.data = np.exp(-(d_H.data**2) / (2 * self.epsilon))  # steps 5, 6
         if not model.ties:  # k neighbours exactly, also where more are equally far
-            chosen = (np.ones(index.size), index.ravel(), self.k * np.arange(N + 1))
-            d_H = d_H.multiply(sp.csr_array(chosen, (N, N))).tocsr()
+            ones, ends = np.ones(index.size), self.k * np.arange(N + 1)
+            d_H = d_H.multiply(sp.csr_array((ones, index.ravel(), ends), (N, N))).tocsr()
         J = (d_H + d_H.T) / 2  # step 7
         self.D = J.sum(axis=1)  # step 8 (a)
         K = sp.diags_array(1 / self.D) @ J @ sp.diags_array(1 / self.D)
@@ -162,8 +162,7 @@ class PaperStep(Storage):
             steps = x[index[part]] - points[part][:, None]
             steps[:, 0] = 0
             changes = y[index[part]] - y[index[part, :1]]
-            options = (self.L, self.tuning, affine, self.cutoff)
-            found.append(algorithm_1(steps, changes, len(x), *options))
+            found.append(algorithm_1(steps, changes, len(x), *self.options, affine, self.cutoff))
         return [np.concatenate(parts) for parts in zip(*found)]
 
     def rescaled(self, functions, dimension):
