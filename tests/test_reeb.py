@@ -232,6 +232,12 @@ def test_noise_in_a_given_feature_is_reported(noise, warned):
     assert ["y has noise of about" in str(w.message) for w in told] == [True] * warned
 
 
+def test_several_features_are_not_one_branch_in_silence():
+    X, y, _ = feature_example("torus x", 600, random_state=0)
+    assert repr(Branches(X, X[:, :2])).endswith("rows; sheets of several features may be missed")
+    assert repr(Branches(X, y)).endswith(" rows")
+
+
 def test_repeated_rows_do_not_change_the_graph():
     X, y, _ = feature_example("torus x", 600, random_state=0)
     once, thrice = (

@@ -449,7 +449,8 @@ class Branches(Storage):
 
     def __repr__(self):
         masses = ", ".join(map(str, self.masses[:8])) + (", ..." if self.n_branches > 8 else "")
-        return f"Branches: {self.n_branches} of {masses} rows"
+        several = "; sheets of several features may be missed" * (self.features.shape[1] > 1)
+        return f"Branches: {self.n_branches} of {masses} rows{several}"
 
     def merged(self, coordinates, n_neighbors=10):
         """Share of the nearest rows that are on another branch of the same level set.
