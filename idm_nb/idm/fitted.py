@@ -268,7 +268,7 @@ class MapViews(MapAttributes, MultiOutputMixin, RegressorMixin, TransformerMixin
         return np.array(self.map_.column_names()[: self.map_.width], dtype=object)
 
     def place(self, X):
-        "A `Placed` for the rows `X` `(q, m)`, an array or a sparse matrix: values, errors, branch, embedding."
+        "A `Placed` for the rows `X` `(q, m)`, dense or sparse: values, errors, branch, embedding."
         check_is_fitted(self)
         return self.map_.place(check_new(self, X, accept_sparse=True))
 
