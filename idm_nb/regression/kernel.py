@@ -267,7 +267,8 @@ class RowSpectrum:
         self.X, self.s = X, s
         dense = not sp.issparse(X)
         self.mean = np.average(X, axis=0, weights=s**2) if dense else (X.T @ s**2) / np.sum(s**2)
-        if is_wide(X):
+        self.axes = None
+        if is_wide(X) and (not dense or len(s) < X.shape[1]):
             gram, columns = np.zeros((len(s),) * 2), X.tocsc() if sp.issparse(X) else X
             for _, block in column_blocks(columns, self.mean, len(s)):
                 block *= s[:, None]
@@ -283,7 +284,7 @@ class RowSpectrum:
 
     def slopes(self, values):
         "Map `(m, n)` of columns for the `values` `(r, n)` of the directions."
-        if not is_wide(self.X):
+        if self.axes is not None:
             return self.axes @ values
         rows = self.s[:, None] * (self.U @ (values / self.size[:, None]))
         return self.X.T @ rows - np.outer(self.mean, rows.sum(axis=0))

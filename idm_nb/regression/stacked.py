@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 from joblib import Parallel, delayed
 from scipy.optimize import nnls
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
@@ -135,12 +136,15 @@ def unfitted(kind, seed):
     return deepcopy(kind) if own else CrossFitted(kind, random_state=seed)
 
 
-def takes_columns(part, n_rows):
-    """Does the candidate `part` receive the columns of a wide table of `n_rows`, not coordinates?
+def takes_columns(part, n_rows, table):
+    """Does the candidate `part` receive the columns of a wide `table`, of `n_rows`, not coordinates?
 
-    Ridge regression does as long as the inner products of all pairs of rows are cheap.
+    Ridge regression does if the table is dense and has more rows than columns, or if the inner
+    products of all pairs of rows are cheap.
     """
-    return part.by_columns and (n_rows <= ROWS_FOR_AXES or not isinstance(part, RidgeEstimate))
+    tall = not sp.issparse(table) and table.shape[1] <= n_rows
+    few = n_rows <= ROWS_FOR_AXES
+    return part.by_columns and (tall or few or not isinstance(part, RidgeEstimate))
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #fd49c830
 def fit_candidates(
@@ -166,7 +170,7 @@ def fit_candidates(
     @one_thread()
     def fitted(kind):
         part = unfitted(kind, seed)
-        rows = table if takes_columns(part, len(y)) else X
+        rows = table if takes_columns(part, len(y), table) else X
         return part.fit(rows, y, sample_weight=sample_weight, groups=groups)
 
     def all_of(kinds, label):
@@ -219,7 +223,7 @@ class Mixture(Storage):
         coordinates = self.rows.coordinates_of(X) if coordinates is None else coordinates
         shares, parts = [self.weights[name] for name in self.candidates], self.candidates.values()
         found = [
-            part.predict(X if takes_columns(part, len(self.values)) else coordinates)
+            part.predict(X if takes_columns(part, len(self.values), self.rows.X) else coordinates)
             for part in parts
         ]
         return combine(shares, [np.clip(values, *self.bounds) for values in found])
@@ -275,7 +279,7 @@ def mixture_of(parts, rows, seed=0, n_jobs=None):
     best, curve = max(weights, key=weights.get), None
     if can_refit(parts[best], groups, len(y)):
         given = dict(sample_weight=sample_weight, groups=groups)
-        table = rows.table_of_known() if takes_columns(parts[best], len(y)) else X
+        table = rows.table_of_known() if takes_columns(parts[best], len(y), rows.X) else X
         refits = Refits(parts[best], table, y, random_state=seed, n_jobs=n_jobs, **given)
         curve = curve_of(refits, held_out[best], y, bounds, **given)
     missed = y - held_out[best]
