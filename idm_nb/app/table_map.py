@@ -1134,19 +1134,36 @@ class TableMap(Storage, BaseEstimator):
 
     @one_thread()
     def fit(self, table):
-        "Fit a table: a path that `read_table` reads, a `Table`, or a data frame; returns self."
+        """Fit a table.
+
+        Parameters
+        ----------
+        table : path that `read_table` reads, `Table`, or pandas or polars data frame
+
+        Returns
+        -------
+        self
+        """
         self.fitted_ = fit_table(self, table)
         return self
 
     def typed(self, table):
         "The `Table` of new rows: `table` is a path, `Table` or data frame; notes say what is new."
         check_is_fitted(self)
-        return ready(
-            opened_new(table, self.fitted_.reading(dict(self.reading or {}))), self.fitted_
-        )
+        reading = self.fitted_.reading(dict(self.reading or {}))
+        return ready(opened_new(table, reading), self.fitted_)
 
     def place(self, table):
-        "`Placed` rows of a table: values, errors, branch, embedding, novelty."
+        """All results for the rows of a table, as arrays.
+
+        Parameters
+        ----------
+        table : path, `Table` or data frame with the data columns of the training, in any order
+
+        Returns
+        -------
+        Placed, with values, errors, branch, embedding and novelty
+        """
         return self.fitted_.place(self.typed(table).frame)
 
     def predict(self, table, coordinates=False):
@@ -1164,7 +1181,16 @@ class TableMap(Storage, BaseEstimator):
         return results_of(self.fitted_, self.typed(table), coordinates)
 
     def transform(self, table):
-        "Coordinates in the map of the rows of a table, `z1`, `z2`, ..., a data frame."
+        """Coordinates in the map of the rows of a table.
+
+        Parameters
+        ----------
+        table : path, `Table` or data frame with the data columns of the training, in any order
+
+        Returns
+        -------
+        DataFrame with the columns `z1`, `z2`, ...: first the feature, then branches, then the data
+        """
         return self.predict(table, coordinates=True).filter(regex=r"^z\d+$")
 
     def alike(self, table, n=10):
@@ -1197,7 +1223,12 @@ class TableMap(Storage, BaseEstimator):
         return self.fitted_.counterparts(self.typed(row).frame, n, branch)
 
     def relevance(self):
-        "How much each data column matters: a data frame, the most relevant first."
+        """How much each data column matters for the feature.
+
+        Returns
+        -------
+        DataFrame with `column`, `relevance`, `p_value` and `above_chance`, the most relevant first
+        """
         check_is_fitted(self)
         names = ("column", "relevance", "p_value", "above_chance")
         return pd.DataFrame(self.relevance_.ranked(), columns=names)

@@ -298,16 +298,15 @@ class DiffusionMap(SpectralMap):
         used = whole_dimension(dimension) if is_auto(self.dimension) else dimension
         graph = rows = metric = kernel = None
         if self.metric == "euclidean":
-            automatic = is_auto(self.n_neighbors)
-            k = test.reach(epsilon) if automatic else self.n_neighbors
+            k = test.reach(epsilon) if is_auto(self.n_neighbors) else self.n_neighbors
             graph, rows = NeighborGraph(X, k), RowLookup(table)
             metric = EuclideanMetric(graph.points)
         else:
             kernel = given_kernel(self.metric, X, epsilon)
         count = warn_if_apart(graph if kernel is None else kernel)
         n = min(self.n_components, X.shape[0] - 1)
-        options = dict(dimension=used, alpha=self.alpha, random_state=self.random_state)
-        options.update(kernel=kernel, keep_self=keep_self)
+        options = dict(dimension=used, kernel=kernel, keep_self=keep_self)
+        options |= dict(alpha=self.alpha, random_state=self.random_state)
         diffusion = Diffusion(metric, graph, epsilon, n + 1, **options)
         found = dict(kernel_sum_=test, epsilon_=epsilon, keep_self_=keep_self, graph_=graph)
         found |= dict(dimension_=dimension, dimension_used_=used, rows_=rows, diffusion_=diffusion)
@@ -318,9 +317,8 @@ class DiffusionMap(SpectralMap):
         "Eigenfunctions `(n, n_components + 1)` at new points (rows as in `fit`), constant first."
         check_is_fitted(self)
         if self.metric == "euclidean":
-            X = check_new(self, X, accept_sparse=True)
-            basis = vars(self).get("basis_")  # none in older files
-            points = X if basis is None else basis(X)
+            X, basis = check_new(self, X, accept_sparse=True), vars(self).get("basis_")
+            points = X if basis is None else basis(X)  # older files have none
             found = self.diffusion_.extend(EuclideanMetric(points), self.graph_.query(points))
             return self.rows_.recall(X, found, self.eigenfunctions_)
         X = checked_matrix(self, X, reset=False)
