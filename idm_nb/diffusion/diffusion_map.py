@@ -167,6 +167,8 @@ def check_map_input(model, X):
             check_choice(name, getattr(model, name), ("auto",))
         else:
             check_number(name, getattr(model, name), 0, open_low=True)
+    if not is_auto(model.n_neighbors):
+        check_number("n_neighbors", model.n_neighbors, 1, integer=True)
     if model.metric == "euclidean":
         return check_table(model, X, accept_sparse=True)
     check_seed(model.random_state)
