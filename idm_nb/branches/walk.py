@@ -138,7 +138,9 @@ def evidence_of(share, count, n):
     return min(np.log(CLEAR * CURVE / share) * np.sqrt(n / count), -(count - 1) * np.log(chance))
 
 # %% ../../nbs/08_branches/29_walk.ipynb #19327fd1
-PRICE = 3.0  # evidence that chance brings in 3 of 100 windows of a line: the price of the search
+PRICE = (
+    3.0  # evidence that chance brings in a tenth of the windows of a line: the price of the search
+)
 
 
 def gap_evidence(distance, length, rows, others, bridge, k):
