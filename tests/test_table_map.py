@@ -299,3 +299,13 @@ def test_the_estimator_of_numbers_names_the_door_and_a_pipeline():
     assert model.score(data, rate) > 0.9 and model.get_feature_names_out()[0] == "rate"
     with pytest.raises(ValueError, match="words that have an order as numbers"):
         IteratedDiffusionMap().fit(data[["wet"]], TABLE.ligand)
+
+
+def test_relevance_with_few_groups_kept_back():
+    "Four groups of twenty are kept back: their signs alone could show nothing."
+    rng = np.random.default_rng(0)
+    X, batch = rng.uniform(size=(240, 3)), np.repeat(np.arange(20), 12)
+    noise = rng.normal(size=20)[batch] * 0.02 + rng.normal(size=240) * 0.05
+    table = {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "batch": batch, "y": X @ [1, 2, 0] + noise}
+    found = TableMap("y", groups="batch", random_state=0).fit(table).relevance()
+    assert set(found.column[found.above_chance]) == {"a", "b"}

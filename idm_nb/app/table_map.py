@@ -735,7 +735,8 @@ def unseen(fitted, rng):
     each half of the training rows, with an estimate that is fitted to the other half
     """
     estimate, rows = fitted.model.map_.estimate, fitted.kept
-    if len(rows) >= FEWEST_TO_FIT:
+    units = rows.numbers if rows.groups is None else rows.groups
+    if len(np.unique(units)) >= FEWEST_TO_FIT:  # signs are drawn for each
         return [(rows.part(np.sort(rng.permutation(len(rows))[:MOST_PERMUTED])), estimate)]
     known = np.flatnonzero(np.isfinite(fitted.rows.truth).all(axis=1))
     rows, found = fitted.rows.part(np.sort(rng.permutation(known)[: 8 * MOST_PERMUTED])), []
