@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ import idm_nb
 from idm_nb import DiffusionFlow, DiffusionMap, IteratedDiffusionMap, explore, save_explorer
 from idm_nb.datasets import feature_example
 from idm_nb.idm.estimator import ClosedFlow
-from idm_nb.study.exploration import Exploration, description, projected
+from idm_nb.study.exploration import Exploration, bar_of, description, projected
 from idm_nb.study.explorer import explorer_html, page_data, page_file
 
 X, Y, _ = feature_example("torus phi", 300, random_state=0)  # an angle as (sin, cos)
@@ -204,6 +205,53 @@ def test_colours_are_named_like_the_columns(widgets):
     assert explorer.controls.colour.options[-3:] == ("east", "north", "up")
     explorer.controls.tau.value = 0.5
     assert list(explorer.exploration.colours)[-3:] == ["east", "north", "up"]
+
+
+def test_rows_have_the_names_that_they_were_given(model, widgets):
+    names = [f"patient {k}" for k in range(len(X))]
+    explorer = explore(model, names=names, canvas="image")
+    explorer.controls.point.value = 28
+    assert "neighbours of patient 28 (row 28) the feature" in explorer.controls.status.value
+    assert explorer.controls.point.options[28] == ("patient 28 (row 28)", 28)
+    thin = Exploration(model, names=names, max_points=100)
+    assert thin.names == [f"patient {k} (row {k})" for k in thin.rows]
+    page = explorer_html(model, names=["</script>", *names[1:]])
+    assert "patient 1 (row 1)" in page and page.count("</script>") == 1
+    with pytest.raises(ValueError, match="one name for each of the 300 rows, got 2"):
+        explore(model, names=["a", "b"])
+
+
+def test_the_picture_says_what_its_colours_mean(explorer, branched):
+    bar, colours = explorer.picture.bar, explorer.exploration.colours
+    for name, words in (
+        ("column 1", [f"{end(X[:, 1]):.3g}" for end in (np.min, np.max)]),
+        ("angle of the feature", ["-180°", "180°"]),
+    ):
+        explorer.controls.colour.value = name
+        assert [bar.low.get_text(), bar.high.get_text(), bar.name.get_text()] == [*words, name]
+        shown = bar.image.get_array()[0]
+        assert {tuple(c) for c in shown} == {tuple(c) for c in colours[name].palette}
+    found = Exploration(branched).colours["branch"]
+    shown, low, high = bar_of(found)
+    assert np.array_equal(shown[found.values], found.colours)
+    assert (low, high) == ("0", str(branched.branches_.n_branches - 1))
+
+
+def test_without_widgets_the_notebook_says_what_to_install(explorer):
+    bundle = explorer._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert "pip install 'idm_nb[notebook]'" in bundle["text/plain"] == repr(explorer)
+    assert "VBox" not in bundle["text/plain"]
+
+
+def test_the_example_in_jupyter_warns_of_nothing(widgets):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        fitted = IteratedDiffusionMap(2, regressor="kernel", random_state=0).fit(X, Y)
+        explorer = explore(fitted, canvas="image")
+        explorer.controls.tau.value = 0.5
+        explorer._repr_mimebundle_()
+        fitted._repr_mimebundle_()
 
 
 def test_rows_that_coincide():

@@ -100,6 +100,16 @@ def colourings(features, held_out, branch, data, names=None):
         found[name if name not in found else f"{name} (data)"] = Colouring(values)
     return found
 
+
+def bar_of(colouring):
+    "Colours `(k, 3)` of a `Colouring` from its lowest to its highest value, and these two as text."
+    values, colours = colouring.values, colouring.palette
+    if colouring.kind == "angle":  # codes start at zero degrees
+        return np.roll(colours, len(colours) // 2, axis=0), "-180°", "180°"
+    if colouring.kind == "label":
+        return colours[np.arange(values.max() + 1) % len(colours)], "0", str(values.max())
+    return colours, f"{values.min():.3g}", f"{values.max():.3g}"
+
 # %% ../../nbs/11_study/45_exploration.ipynb #1e601b0b
 class Clouds:
     """The data and the embedding after every iteration, at some training rows.
@@ -147,6 +157,15 @@ def check_explorable(model):
         )
     check_is_fitted(model)
 
+
+def row_names(names, n, shown):
+    "Names of the rows `shown` of `n`, a list: their numbers, after one of the `names` if there are any."
+    if names is None:
+        return [f"row {row}" for row in shown]
+    if len(names) != n:
+        raise ValueError(f"names must hold one name for each of the {n} rows, got {len(names)}")
+    return [f"{names[row]} (row {row})" for row in shown]
+
 # %% ../../nbs/11_study/45_exploration.ipynb #a4d0db5d
 class Exploration:
     """Neighbours, colours and spreads of a fitted model, without a picture.
@@ -155,17 +174,18 @@ class Exploration:
     ----------
     model : fitted IteratedDiffusionMap
     y : (N,) or (N, n) array, default None, features to explore; None takes those of the fit
+    names : sequence of N names of the training rows, default None: their numbers
     max_points : int, default 5000; if there are more training rows, a random sample is taken
     max_columns : int, default None (all, or 50 of a wide table), number of columns of the data among the colours
 
     Attributes
     ----------
-    rows : (P,) int array, the training rows shown
+    rows : (P,) int array, the training rows shown; names : list of P str
     features : (P, n) array; branch : (P,) int array; colours : dict, see `colourings`
     clouds : Clouds
     """
 
-    def __init__(self, model, y=None, *, max_points=5000, max_columns=None):
+    def __init__(self, model, y=None, *, names=None, max_points=5000, max_columns=None):
         check_explorable(model)
         check_number("max_points", max_points, 4, integer=True)
         rows, missed = model.map_.rows, model.residuals_
@@ -174,9 +194,10 @@ class Exploration:
         self.model = model
         self.rows = shown = np.sort(check_random_state(0).permutation(n)[:max_points])
         self.features, self.branch = known[shown], model.branch_[shown]
-        names = getattr(model, "feature_names_in_", None)
-        columns, names = columns_shown(rows.X[rows.inverse[shown]], names, max_columns)
-        self.colours = colourings(self.features, held_out[shown], self.branch, columns, names)
+        self.names = row_names(names, n, shown)
+        titles = getattr(model, "feature_names_in_", None)
+        columns, titles = columns_shown(rows.X[rows.inverse[shown]], titles, max_columns)
+        self.colours = colourings(self.features, held_out[shown], self.branch, columns, titles)
         self.run(own_taus(model))
 
     def run(self, taus):
@@ -208,6 +229,6 @@ def description(exploration, iteration, point, k):
         f"Iteration {iteration} of {len(clouds.points) - 1} with tau = "
         f"{', '.join(f'{tau:.2f}' for tau in clouds.taus)}, which leaves "
         f"{remainder(clouds.taus, iteration):.2g} of the old metric. Among the {k} neighbours of "
-        f"row {e.rows[point]} the feature differs by {e.spread(point, near):.3f} standard "
+        f"{e.names[point]} the feature differs by {e.spread(point, near):.3f} standard "
         f"deviations ({e.spread(point, first):.3f} in the data){own}."
     )

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from ..core.checks import check_choice, check_number
-from .exploration import Exploration, description, own_taus, projected
+from .exploration import Exploration, bar_of, description, own_taus, projected
 
 # %% ../../nbs/11_study/46_explorer.ipynb #0d214dbe
 class CloudPanel:
@@ -64,6 +64,29 @@ class CurvePanel:
         self.least.set_ydata([least, least])
         self.ax.set(xlim=(-0.4, len(curve) - 0.6), ylim=(0, 1.08 * max(curve)))
 
+
+class ColourBar:
+    "The colours of a `Colouring` from its lowest to its highest value, in one row."
+
+    def __init__(self, ax):
+        ax.set_axis_off()
+        self.image = ax.imshow(np.zeros((1, 1, 3)), aspect="auto", extent=(0, 1, 0, 1))
+        text = dict(fontsize=9, va="center", transform=ax.transAxes)
+        self.low, self.high = (
+            ax.text(-0.03, 0.5, "", ha="right", **text),
+            ax.text(1.03, 0.5, "", **text),
+        )
+        self.name = ax.text(
+            0.5, -0.7, "", fontsize=9, ha="center", va="top", transform=ax.transAxes
+        )
+
+    def show(self, name, colouring):
+        "Show the colours and the ends of a `colouring`, and its `name`."
+        colours, low, high = bar_of(colouring)
+        self.image.set_data(colours[None])
+        for text, words in ((self.low, low), (self.high, high), (self.name, name)):
+            text.set_text(words)
+
 # %% ../../nbs/11_study/46_explorer.ipynb #30d6b7b6
 class Picture:
     """Data, embedding and spread of the feature, in one matplotlib figure.
@@ -74,7 +97,7 @@ class Picture:
 
     Attributes
     ----------
-    figure : matplotlib Figure; data, embedding : CloudPanel; curve : CurvePanel
+    figure : matplotlib Figure; data, embedding : CloudPanel; curve : CurvePanel; bar : ColourBar
     """
 
     def __init__(self, exploration):
@@ -84,7 +107,10 @@ class Picture:
         self.figure = Figure(figsize=(8.8, 3.3), dpi=100, facecolor="white")
         left, middle, right = self.figure.subplots(1, 3, width_ratios=(1, 1, 0.75))
         self.data, self.embedding = CloudPanel(left, "neighbours on the data"), CloudPanel(middle)
-        self.curve = CurvePanel(right)
+        self.curve, self.bar = (
+            CurvePanel(right),
+            ColourBar(self.figure.add_axes((0.26, 0.1, 0.2, 0.03))),
+        )
         self.figure.subplots_adjust(left=0.01, right=0.98, bottom=0.15, top=0.9, wspace=0.12)
 
     def show(self, iteration, point, k, colour, *, turn=-40.0, tilt=25.0, solid=True):
@@ -99,6 +125,7 @@ class Picture:
         """
         e, clouds = self.exploration, self.exploration.clouds
         near, colours = clouds.near(iteration, point, k), e.colours[colour].colours
+        self.bar.show(colour, e.colours[colour])
         for panel, i in ((self.data, 0), (self.embedding, iteration)):
             angles = (turn, tilt) if solid and not clouds.flat(i) else (0, 90)
             panel.show(projected(clouds.views[i], *angles), colours, near, point)
@@ -210,7 +237,8 @@ class Controls:
             return w.IntSlider(value, low, high, description=name, **wide)
 
         self.iteration = slider("iteration", min(1, steps), 0, steps)
-        self.point = slider("point", 0, 0, n - 1)
+        named = [(name, point) for point, name in enumerate(exploration.names)]
+        self.point = w.SelectionSlider(options=named, description="row", **wide)
         self.neighbors = slider("neighbours", neighbors, 2, max(2, n // 2))
         self.colour = w.Dropdown(options=colours, description="colour", **wide)
         self.solid = w.Checkbox(True, description="three dimensions", **wide)
@@ -253,7 +281,7 @@ class Controls:
 class Explorer:
     """The explorer of a fitted model; displays itself as the last value of a cell.
 
-    The arguments `model`, `y`, `neighbors`, `canvas` and `max_points` are those of `explore`.
+    The arguments `model`, `y`, `names`, `neighbors`, `canvas`, `max_points` are those of `explore`.
 
     Attributes
     ----------
@@ -262,11 +290,11 @@ class Explorer:
     widget : an ipywidgets box of all of them
     """
 
-    def __init__(self, model, y=None, *, neighbors=100, canvas="auto", max_points=5000):
+    def __init__(self, model, y=None, *, names=None, neighbors=100, canvas="auto", max_points=5000):
         check_number("neighbors", neighbors, 2, integer=True)
         check_choice("canvas", canvas, ("auto", "ipympl", "image"))
         import_widgets()
-        self.exploration = Exploration(model, y, max_points=max_points)
+        self.exploration = Exploration(model, y, names=names, max_points=max_points)
         self.picture = Picture(self.exploration)
         self.controls = Controls(self.exploration, neighbors)
         self.canvas = canvas_for(canvas, self.picture, self.choose, self.rotate)
@@ -275,7 +303,14 @@ class Explorer:
         self.show()
 
     def _repr_mimebundle_(self, **kwargs):
-        return self.widget._repr_mimebundle_(**kwargs)
+        return self.widget._repr_mimebundle_(**kwargs) | {"text/plain": repr(self)}
+
+    def __repr__(self):
+        return (
+            f"Explorer of {len(self.exploration.rows)} rows. If you see this line in a notebook and no "
+            "sliders: pip install 'idm_nb[notebook]' where Jupyter itself runs, and reload the page; "
+            "save_explorer(model, 'page.html') needs no widgets"
+        )
 
     def show(self):
         "Draw the picture for the values of the controls."
@@ -310,8 +345,8 @@ class Explorer:
         self.controls.status.value += f" The flow took {time.perf_counter() - start:.1f} s."
 
 # %% ../../nbs/11_study/46_explorer.ipynb #5569a74a
-def explore(model, y=None, *, neighbors=100, canvas="auto", max_points=5000):
-    """Explorer of a fitted model, with sliders for iteration, point, neighbours, view and tau.
+def explore(model, y=None, *, names=None, neighbors=100, canvas="auto", max_points=5000):
+    """Explorer of a fitted model, with sliders for iteration, row, neighbours, view and tau.
 
     Parameters
     ----------
@@ -319,6 +354,7 @@ def explore(model, y=None, *, neighbors=100, canvas="auto", max_points=5000):
     y : (N,) or (N, n) array, default None
         Features of the training rows to explore, for instance without noise; None takes those of
         the fit.
+    names : sequence of N names of the training rows, default None: their numbers
     neighbors : int, default 100, initial number of neighbours
     canvas : "auto", "ipympl" or "image", default "auto"
         "ipympl" reacts to clicks (choose a point) and dragging (turn), "image" is a plain picture;
@@ -342,7 +378,9 @@ def explore(model, y=None, *, neighbors=100, canvas="auto", max_points=5000):
     >>> model = IteratedDiffusionMap(2, random_state=0).fit(X, y)
     >>> explorer = explore(model, canvas="image")  # doctest: +SKIP
     """
-    return Explorer(model, y, neighbors=neighbors, canvas=canvas, max_points=max_points)
+    return Explorer(
+        model, y, names=names, neighbors=neighbors, canvas=canvas, max_points=max_points
+    )
 
 # %% ../../nbs/11_study/46_explorer.ipynb #e2abd0ff
 import base64
@@ -384,7 +422,7 @@ def page_data(exploration, n_chosen, n_neighbors):
     hexes = lambda colours: ["#%02x%02x%02x" % tuple(c) for c in np.uint8(255 * colours)]
     return {
         "points": len(e.rows),
-        "rows": e.rows[chosen].tolist(),
+        "names": e.names,
         "chosen": chosen.tolist(),
         "neighbors": k,
         "tau": ", ".join(f"{tau:.2f}" for tau in clouds.taus),
@@ -395,7 +433,11 @@ def page_data(exploration, n_chosen, n_neighbors):
         "features": packed(e.features / np.sqrt(e.features.var(axis=0).sum()), "<f4"),
         "branch": packed(e.branch, "<u2"),
         "branches": int(e.branch.max()) + 1,
-        "colours": [[name, packed(c.codes, "u1"), c.kind] for name, c in e.colours.items()],
+        "colours": [
+            [name, packed(c.codes, "u1"), c.kind, hexes(bar), *ends]
+            for name, c in e.colours.items()
+            for bar, *ends in [bar_of(c)]
+        ],
         "palettes": {kind: hexes(palette(kind)) for kind in sorted(kinds)},
     }
 
@@ -405,12 +447,14 @@ def page_file(name):
     return files("idm_nb.study").joinpath("pages", name).read_text(encoding="utf-8")
 
 # %% ../../nbs/11_study/46_explorer.ipynb #9a17a212
-def explorer_html(model, y=None, *, max_points=1500, n_chosen=60, neighbors=75, max_columns=8):
+def explorer_html(
+    model, y=None, *, names=None, max_points=1500, n_chosen=60, neighbors=75, max_columns=8
+):
     """The explorer as a piece of HTML that needs neither Python nor a network.
 
     Parameters
     ----------
-    model, y : as in `explore`
+    model, y, names : as in `explore`
     max_points : int, default 1500; if there are more points, a random sample is shown
     n_chosen : int, default 60, number of points whose neighbours are stored
     neighbors : int, default 75, largest number of neighbours of each
@@ -424,7 +468,8 @@ def explorer_html(model, y=None, *, max_points=1500, n_chosen=60, neighbors=75, 
     for name, number in (("n_chosen", n_chosen), ("neighbors", neighbors)):
         check_number(name, number, 2, integer=True)
     check_number("max_columns", max_columns, 0, integer=True)
-    exploration = Exploration(model, y, max_points=max_points, max_columns=max_columns)
+    shown = dict(names=names, max_points=max_points, max_columns=max_columns)
+    exploration = Exploration(model, y, **shown)
     data = json.dumps(page_data(exploration, n_chosen, neighbors), allow_nan=False)
     data = data.replace("<", "\\u003c")  # a column name must not end the script
     return Template(page_file("explorer.html")).substitute(
@@ -444,7 +489,7 @@ def save_explorer(model, path, y=None, *, title="Iterated diffusion map", **opti
     path : str or Path, usually ending in `.html`
     y : (N,) or (N, n) array, default None, features of the training rows, see `explore`
     title : str
-    **options : `max_points`, `n_chosen`, `neighbors`, `max_columns` of `explorer_html`
+    **options : `names`, `max_points`, `n_chosen`, `neighbors`, `max_columns` of `explorer_html`
 
     Returns
     -------

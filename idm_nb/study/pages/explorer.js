@@ -6,8 +6,8 @@ function unpack(data) {
     near: data.near.map(text => new Uint16Array(bytes(text))),
     features: new Float32Array(bytes(data.features)),
     branch: new Uint16Array(bytes(data.branch)),
-    colours: data.colours.map(([name, codes, kind]) => (
-      {name, codes: new Uint8Array(bytes(codes)), palette: data.palettes[kind]})),
+    colours: data.colours.map(([name, codes, kind, bar, ...ends]) => (
+      {name, codes: new Uint8Array(bytes(codes)), palette: data.palettes[kind], bar, ends})),
   };
 }
 
@@ -46,8 +46,8 @@ function description(data, step, choice, k) {
   const own = near.filter(i => data.branch[i] === data.branch[point]).length;
   const gap = spread(data, point, near), before = spread(data, point, neighbours(data, 0, choice, k));
   return `Iteration ${step} of ${data.views.length - 1} with tau = ${data.tau}, which leaves ` +
-    `${data.left[step]} of the old metric. Among the ${k} neighbours of row ` +
-    `${data.rows[choice]} the feature differs by ${gap.toFixed(3)} standard deviations ` +
+    `${data.left[step]} of the old metric. Among the ${k} neighbours of ` +
+    `${data.names[point]} the feature differs by ${gap.toFixed(3)} standard deviations ` +
     `(${before.toFixed(3)} in the data)` +
     (data.branches > 1 ? `; ${own} of them lie on its branch.` : ".");
 }
@@ -79,13 +79,12 @@ function drawCloud(canvas, places, colour, red, point) {
 
 function drawCurve(canvas, curve, floor, step) {
   const [pen, w, h] = sheet(canvas), top = 1.08 * Math.max(...curve), last = curve.length - 1;
-  const at = (k, value) => [40 + (w - 52) * k / last, h - 40 - (h - 64) * value / top];
+  const at = (k, value) => [40 + (w - 52) * k / last, h - 40 - (h - 50) * value / top];
   const line = places => {
     pen.beginPath(); places.forEach(place => pen.lineTo(...place)); pen.stroke();
   };
   pen.strokeStyle = pen.fillStyle = getComputedStyle(canvas).color;
   pen.font = "12px sans-serif"; pen.globalAlpha = 0.8; pen.textAlign = "center";
-  pen.fillText("difference of the feature", w / 2, 14);
   pen.fillText("iteration (dashed: least possible)", w / 2, h - 6);
   pen.fillText("0", at(0, 0)[0], h - 24); pen.fillText(last, at(last, 0)[0], h - 24);
   pen.textAlign = "right";
@@ -97,18 +96,28 @@ function drawCurve(canvas, curve, floor, step) {
   pen.beginPath(); pen.arc(...at(step, curve[step]), 4.5, 0, 7); pen.fill();
 }
 
-function watchCloud(canvas, turn, choose) {
+function drawScale(scale, {bar, ends}) {
+  const [low, middle, high] = scale.children, size = 100 / bar.length;
+  const stops = bar.map((colour, i) => `${colour} ${i * size}% ${(i + 1) * size}%`);
+  middle.style.background = `linear-gradient(to right, ${stops.join(",")})`;
+  [low.textContent, high.textContent] = ends;
+}
+
+function watchCloud(canvas, turn, choose, hover) {
   const arrows = {ArrowLeft: [5, 0], ArrowRight: [-5, 0], ArrowUp: [0, 5], ArrowDown: [0, -5]};
   let moved = 0;
+  const place = e => {
+    const size = canvas.getBoundingClientRect().width;
+    return [2.1 * (e.offsetX / size - 0.5), 2.1 * (0.5 - e.offsetY / size)];
+  };
   canvas.onpointerdown = () => { moved = 0; };
   canvas.onpointermove = e => {
-    if (e.buttons && (moved += Math.abs(e.movementX) + Math.abs(e.movementY)) > 4)
+    if (!e.buttons) hover(...place(e));
+    else if ((moved += Math.abs(e.movementX) + Math.abs(e.movementY)) > 4)
       turn(-e.movementX / 2, e.movementY / 2);
   };
-  canvas.onclick = e => {
-    const size = canvas.getBoundingClientRect().width;
-    if (moved <= 4) choose(2.1 * (e.offsetX / size - 0.5), 2.1 * (0.5 - e.offsetY / size));
-  };
+  canvas.onpointerleave = () => hover(Infinity, 0);
+  canvas.onclick = e => { if (moved <= 4) choose(...place(e)); };
   canvas.onkeydown = e => {
     if (arrows[e.key]) { turn(...arrows[e.key]); e.preventDefault(); }
   };
@@ -133,8 +142,16 @@ function explorer(root, data) {
     });
     const curve = data.near.map((_, s) => spread(data, point, neighbours(data, s, choice, k)));
     drawCurve(part("curve"), curve, least(data, point, k), step);
+    drawScale(part("scale"), data.colours[part("colour").selectedIndex]);
     for (const input of root.querySelectorAll("input")) input.nextElementSibling.value = input.value;
+    part("point").nextElementSibling.value = data.names[point];
+    [0, 1].forEach(j => entitle(j));
     part("status").textContent = description(data, step, choice, k);
+  }
+
+  function entitle(j, name) {
+    const step = j * value("iteration"), title = step ? `after iteration ${step}` : "data";
+    part("cloud" + j).previousElementSibling.textContent = title + (name ? `: ${name}` : "");
   }
 
   function turn(right, up) {
@@ -143,12 +160,19 @@ function explorer(root, data) {
     render();
   }
 
-  [0, 1].forEach(j => watchCloud(part("cloud" + j), turn, (x, y) => {
-    const far = i => Math.hypot(places[j][i][0] - x, places[j][i][1] - y);
-    const best = data.chosen.reduce((a, b) => far(b) < far(a) ? b : a);
-    part("point").value = data.chosen.indexOf(best) + 1;
-    render();
-  }));
+  [0, 1].forEach(j => {
+    const far = (x, y) => i => Math.hypot(places[j][i][0] - x, places[j][i][1] - y);
+    const nearest = (points, gap) => points.reduce((a, b) => gap(b) < gap(a) ? b : a);
+    const choose = (x, y) => {
+      part("point").value = data.chosen.indexOf(nearest(data.chosen, far(x, y))) + 1;
+      render();
+    };
+    const hover = (x, y) => {
+      const best = nearest([...places[j].keys()], far(x, y));
+      entitle(j, far(x, y)(best) < 0.05 && data.names[best]);
+    };
+    watchCloud(part("cloud" + j), turn, choose, hover);
+  });
   root.addEventListener("input", render);
   new ResizeObserver(render).observe(root);
 }
