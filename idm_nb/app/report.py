@@ -16,10 +16,11 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
+from .table_map import too_few_groups
 from .tables import with_values
 from ..core.pictures import Colouring, bars, branch_legend, colour_bar, palette
 from ..diffusion.neighbors import nearest
-from ..regression.verdict import SMALL, short
+from ..regression.verdict import SMALL, line_is_enough, short
 
 # %% ../../nbs/12_application/49_report.ipynb #c77fe0b8
 @dataclass
@@ -182,11 +183,13 @@ def findings(fitted):
     truth, values, _, novel, _ = judged_rows(fitted)
     usual = ~novel if not novel.all() else slice(None)
     size = [
-        f"A prediction of {name} is typically off by {short(error)}; the mean would be off by {short(rest)}."
+        f"A prediction of {name} is typically off by {short(error)}; the mean of all rows, by {short(rest)}."
         for name, error, rest in typical_errors(fitted.roles.features, truth[usual], values[usual])
     ]
     if fitted.ways.count > 1:
-        size.append(f"There are {fitted.ways.count} different ways to reach the same value.")
+        size.append(
+            f"The rows form {fitted.ways.count} branches: one value can be reached in different ways."
+        )
     if not verdict.beats_chance:
         size.append("These rows are too few to be sure: it may be chance.")
     if cautions:
@@ -317,6 +320,8 @@ def depends_section(fitted):
     be = "is" if len(above) == 1 else "are"
     text = f"Of {len(found.names)} columns {len(above) or 'none'} {be} above chance"
     text += f": {named}." if above else "."
+    if n_groups := too_few_groups(fitted):
+        text = f"{n_groups} groups are too few to show which columns matter."
     text += (
         f" The relevance of a column is what the prediction of {feature} loses if its cells are "
         f"shuffled among the rows: 0 for a column without influence, 1 if it alone determines {feature}. "
@@ -389,19 +394,22 @@ def ways_table(fitted):
         return {}, {}
     feature, names = fitted.roles.features[0], fitted.ranked_names()
     above = [name for name, *_, passed in fitted.relevance.ranked() if passed]
-    names = (above or names)[:MOST_COLUMNS]
+    changed = [text.split(", ") for text in ["", *found.get("must_change", [])]]
+    often = lambda name: -sum(name in columns for columns in changed)
+    names = sorted(above or names, key=often)[:MOST_COLUMNS]
     places = [typical_row(fitted), *np.searchsorted(fitted.rows.numbers, found.training_row)]
     rows, index = fitted.rows.part(places), fitted.roles.index
     table = {"row": list(rows.numbers.astype(str) if index is None else rows.frame[index])}
+    table |= {"branch": fitted.ways.branch[places].tolist()} if fitted.ways.count > 1 else {}
     table |= {feature: list(rows.truth[:, 0])}
     cells = short_cells(fitted, names)(rows.frame)
     X = fitted.encode(rows.frame)
     marks = dict(zip(fitted.encoder.names, fitted.differing(X, X[:1]).T))
     if fitted.ways.count > 1:
-        names = [text.split(", ") for text in ["", *found.must_change]]
+        marks = {name: np.array([name in columns for columns in changed]) for name in marks}
         more = lambda k: f" and {k} more" if k > 0 else ""
         table["must change"] = [
-            ", ".join(n[:MOST_COLUMNS]) + more(len(n) - MOST_COLUMNS) for n in names
+            ", ".join(n[:MOST_COLUMNS]) + more(len(n) - MOST_COLUMNS) for n in changed
         ]
     return table | cells, marks
 
@@ -412,21 +420,22 @@ def ways_section(fitted):
     sure = fitted.model.verdict_.beats_chance and fitted.coding.unit is None
     table, marks = ways_table(fitted) if sure else ({}, {})
     text = f"Rows with one value of {feature} form a single set at every value: there is one way."
-    then = "that differ most from it"
+    then = "that differ most from it. What differs is bold."
     if ways.count > 1:
         text = (
-            f"Rows with the same value of {feature} fall into sets that are not connected. Followed "
-            f"from value to value they are {ways.count} branches: different ways to reach a value."
+            f"At some values of {feature}, the rows with that value fall into separate sets: different "
+            f"ways to reach it. Followed from value to value these sets are {ways.count} branches, "
+            f"which may join at other values."
         )
         graph = ways.graph(fitted.model)
         if graph is not None and graph.n_pieces > 1:
             text += f" They lie in {graph.n_pieces} pieces, which are apart even without {feature}."
-        then = "on other branches, and what must change to get there"
+        then = "on other branches. What must change to get there is bold."
     text += candidates_text(ways)
     if table:
         text += (
-            f" The table begins with a typical row; below it are rows with the same prediction {then}. "
-            f"What differs is bold."
+            f" The table begins with a typical row and its measured {feature}; below it are rows with "
+            f"the same prediction {then}"
         )
     return Section("Ways to the same value", text, table, marks)
 
@@ -437,8 +446,11 @@ def branches_section(fitted):
     graph = ways.graph(fitted.model)
     if graph is not None:
         figure = new_figure(4.5, 3.6)
-        graph.plot(figure.add_subplot(), cmap=branch_colours(ways.count)).set_ylabel(feature)
-        figures[f"The branches, {feature} upwards; each point is a row"] = figure
+        ax = graph.plot(figure.add_subplot(), cmap=branch_colours(ways.count))
+        ax.set_ylabel(feature)
+        branch_legend(ax, Colouring(ways.branch, "label"))
+        about = f"The branches, {feature} upwards; each point is a row, beside others of its branch"
+        figures[about] = figure
     told = fitted.contrast.sentences()[:PAIRS]
     points = [f"{s[0].upper()}{s[1:]}." for s in told]
     table = branch_table(fitted)
@@ -622,10 +634,8 @@ def advice(fitted):
             "do not use predictions or branches of this map.",
         ]
     found = ["Settle the cautions at the top, and fit again."] * bool(verdict.cautions)
-    if verdict.line >= verdict.r2 and ways.count == 1:
-        found.append(
-            "A line does as well and there is one branch: linear regression says the same."
-        )
+    if line_is_enough(verdict) and ways.count == 1:
+        found.append("Linear regression predicts as well, and there is one branch: it is enough.")
     if ways.count > 1:
         found.append(
             f"Compare the {ways.count} branches by the columns that set them apart, and check them on "

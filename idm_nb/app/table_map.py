@@ -722,6 +722,13 @@ def column_relevance(fitted, seed=0, level=0.05, draws=199):
     return Relevance(fitted.encoder.names, values, chance, threshold, p_values, "permutation")
 
 
+def too_few_groups(fitted):
+    "The number of groups of a FittedTable if no set of signs of so few is rare enough, else 0."
+    groups = [part.groups for part in (fitted.rows, fitted.kept) if part.groups is not None]
+    count = len(np.unique(np.concatenate(groups))) if groups else 0
+    return count if 0.5**count > 0.05 and count else 0
+
+
 def unseen(fitted, rng):
     """Rows, and an estimate that was not fitted to them, as a list of pairs.
 

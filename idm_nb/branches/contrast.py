@@ -272,7 +272,9 @@ def sentence_of(contrast, k, most):
     words = ", ".join(f"{names[c]} {contrast.effect[k, c]:+.1f}" for c in ranked[:most])
     more = f" and {len(ranked) - most} more" if len(ranked) > most else ""
     says = words + more or "no column beyond chance"
-    return f"{title_of(contrast, k)}: {says} (chance {contrast.chance[k]:.1f})"
+    return (
+        f"{title_of(contrast, k)}: {says} (in standard deviations; chance {contrast.chance[k]:.1f})"
+    )
 
 # %% ../../nbs/08_branches/33_contrast.ipynb #f1dcd8e5
 def draw_contrast(contrast, most, pairs):

@@ -172,7 +172,7 @@ def prepare(model, options, X, y, sample_weight, groups):
         found = f"X has only {rows.known.sum()} rows that differ and have a feature"
         raise ValueError(f"{found}: a map needs at least 4")
     of_columns = columns.get("feature_names_in_")
-    what = "the feature" if names is None else " and ".join(names)
+    what = "y" if names is None else " and ".join(names)
     told = dict(grouped=groups is not None, names=of_columns, what=what)
     cautions = audit(rows, **told)
     about = dict(columns=columns | dict(features=names), one_feature=one_feature)

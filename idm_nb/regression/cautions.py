@@ -194,16 +194,16 @@ def listed(words):
     return text[0].upper() + text[1:]
 
 
-def on_far_rows(rows, numbers):
-    "Sentence on the far rows of TrainingRows `rows`, which have `numbers` `(N,)`."
+def on_far_rows(rows, numbers, what):
+    "Sentence on the far rows of TrainingRows `rows`, which have `numbers` `(N,)`; `what` is fitted."
     far = numbers[np.isfinite(rows.given).all(axis=1) & ~rows.asked]
     if len(far) == 1:
-        who, of = f"Row {far[0]} is", "its feature is"
+        who, of = f"Row {far[0]} is", "it"
     elif len(far):
-        who, of = f"{len(far)} rows (first {far[0]}) are", "their features are"
+        who, of = f"{len(far)} rows (first {far[0]}) are", "them"
     if len(far):
-        where = "far from all other rows, in the data or in the feature"
-        yield "far", f"{who} {where}: {of} not used. Check for misprints."
+        where = f"far from all other rows, in the data or in {what}"
+        yield "far", f"{who} {where}: nothing is learned from {of}. Check for misprints."
 
 
 def on_columns(X, y, name, what):
@@ -244,21 +244,20 @@ def on_groups(rows, X, name, what):
             "groups",
             f"{listed([name(j) for j in columns])}: rows with the same value follow each other, as "
             f"those of one person or batch do. The five nearest rows predict {percent(alone)} of the "
-            f"variation in {what}, and {percent(apart)} if they must have another value. If new "
-            f"rows have new values there, give groups, or all these numbers are too good.",
+            f"variation in {what}, but only {percent(apart)} without rows of that value. If new rows "
+            f"come from new persons or batches, give groups; all that follows is too good otherwise.",
         )
     elif look_grouped(rows.points):
         yield (
             "copies",
             "Most rows have a near copy: if rows belong together, such as several measurements of "
-            "one thing, give groups, or all these numbers are too good.",
+            "one thing, give groups; all that follows is too good otherwise.",
         )
-    if equal := len(rows.inverse) - len(rows.y):
-        be = "equal another row" if equal > 1 else "equals another one"
+    if len(rows.y) < len(rows.inverse):
         yield (
             "equal",
-            f"{equal} of {len(rows.inverse)} rows {be} in all columns: equal rows are left out "
-            f"together.",
+            f"Only {len(rows.y)} of {len(rows.inverse)} rows are distinct. Equal rows are all used, "
+            f"and held out together in every test.",
         )
 
 
@@ -273,7 +272,7 @@ def on_scales(X, name):
         )
 
 # %% ../../nbs/07_regression/26b_audit.ipynb #c26b001d
-def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="the feature"):
+def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="y"):
     """What to know about a table before its map is read.
 
     Beyond a thousand columns, only those that give the feature away are looked for.
@@ -294,7 +293,7 @@ def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="th
     numbers = np.arange(len(rows.inverse)) if numbers is None else numbers
     X, known = rows.X[rows.inverse] if table is None else table, rows.asked
     return [
-        *on_far_rows(rows, numbers),
+        *on_far_rows(rows, numbers, what),
         *on_columns(X if known.all() else X[known], rows.given[known], name, what),
         *([] if grouped else on_groups(rows, X, name, what)),
         *on_scales(rows.X, name if table is None else lambda j: "a coordinate"),

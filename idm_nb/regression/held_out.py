@@ -52,6 +52,11 @@ def visible_share(n):
     return float(np.tanh(found + stats.norm.isf(0.05) / np.sqrt(n - 3)) ** 2)
 
 
+def test_size(n):
+    "Number of new rows or groups that the range of a share speaks of, for `n` known ones."
+    return max(2, round(n / TEST_SHARE))
+
+
 def rows_for_half():
     "Number of rows that show a relation that explains half of the variation."
     return next(n for n in range(8, 1000) if visible_share(n) < 0.5)

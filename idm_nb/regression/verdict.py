@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.files import Storage
 from ..diffusion.neighbors import Search, nearest_of_others
-from .held_out import CHANCE, percent, rows_for_half, visible_share
+from .held_out import CHANCE, percent, rows_for_half, test_size, visible_share
 from .kernel import NOISES
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #b50269cf
@@ -97,10 +97,10 @@ def about_more_rows(verdict):
             "that these columns do not record, or is beyond this regressor."
         ]
     if verdict.most > 0.5:
-        return ["These rows do not show what more rows would bring."]
+        return ["Whether more rows would help cannot be told from these."]
     return [
-        f"{error} would fall by at most {percent(verdict.most)} with twice as many rows, and perhaps "
-        f"not at all."
+        f"With twice as many rows the error of the prediction may stay the same; a fall by more than "
+        f"{percent(verdict.most)} is unlikely."
     ]
 
 
@@ -117,11 +117,15 @@ def about_near_rows(verdict):
         return []
     found = (
         f"The ten nearest rows in the map typically differ from a new row by {short(near.in_map)} in "
-        f"{verdict.what}, the ten nearest in the data by {short(near.in_data)}, any ten by "
+        f"{verdict.what}, the ten nearest in the data by {short(near.in_data)}, ten rows at random by "
         f"{short(near.anywhere)}."
     )
-    better = near.in_map < near.in_data * (1 - SMALL)
-    return [found] if better else [found, "So the map is no better than the data here."]
+    if near.in_map < near.in_data * (1 - SMALL):
+        return [found]
+    return [
+        found,
+        f"So neighbours in the map are no more alike in {verdict.what} than neighbours in the data.",
+    ]
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #13915200
 def about_nothing(verdict):
@@ -155,15 +159,24 @@ def about_nothing(verdict):
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #13915201
 def about_share(verdict):
-    "Sentence of a `Verdict` about the share of the variation that is explained."
+    "Sentence of a `Verdict` about the share of the variation that is explained, @eq-range-size."
     units, low, high = verdict.units, percent(verdict.low), percent(verdict.high, verdict.low)
     found = f"On {units} not used for fitting, the map explains {percent(verdict.r2)} of the "
     found += f"variation in {verdict.what}"
     if low != high:
-        found += f" (nine times in ten {low} to {high} on other {units} like these)"
+        found += (
+            f" (on {test_size(verdict.groups)} new {units}: {low} to {high}, nine times in ten)"
+        )
     if np.isfinite(verdict.line):
         found += f"; linear regression explains {percent(verdict.line)}"
+        found += ", and is enough for predictions" * line_is_enough(verdict)
     return [found + "."]
+
+
+def line_is_enough(verdict):
+    "Does linear regression predict as well as the estimate, or nearly so?"
+    error, of_line = np.sqrt(1 - np.array([verdict.r2, min(verdict.line, 1)]))
+    return bool(of_line <= (1 + SMALL) * error)
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #a28c4d48
 @dataclass(frozen=True)
@@ -173,7 +186,7 @@ class Verdict(Storage):
     Attributes
     ----------
     r2 : float, share of the variation that the estimate explains on rows not used for fitting
-    low, high : floats, range of that share on a set of new rows, nine times in ten
+    low, high : floats, range of that share on a quarter as many new rows, nine times in ten
     chance : float, share of permuted features that are explained as well
     line : float, share that ridge regression explains, NaN if it was not tried
     rows, groups : int, numbers of distinct rows and of groups
@@ -206,7 +219,7 @@ class Verdict(Storage):
     most: float | None
     best: str
     share: float
-    what: str = "the feature"
+    what: str = "y"
     nearest: Nearest | None = None
 
     @property
@@ -241,7 +254,7 @@ class Verdict(Storage):
                 f"rows differ by {near.in_map:.3g}, those in the data by {near.in_data:.3g}, although "
                 f"the estimate explains {percent(self.r2)} of the variation"
             )
-        serious = ("far", "code", "scale")
+        serious = ("far", "code", "groups", "scale")
         return found + [text.rstrip(".") for kind, text in self.cautions if kind in serious]
 
     @classmethod
@@ -286,5 +299,5 @@ def judge(estimate, *, held_out=None, cautions=(), names=None):
         most=curve and curve.fall(True),
         best=best,
         share=estimate.weights_[best],
-        what="the feature" if names is None else " and ".join(map(str, names)),
+        what="y" if names is None else " and ".join(map(str, names)),
     )
