@@ -49,9 +49,9 @@ def require_finite(array, name="X", columns=None):
     )
 
 # %% ../../nbs/99_workshop/68_input.ipynb #5fcbcf69
-ENCODE = """Use idm_nb.TableMap, which takes words, dates and gaps, or encode them:
+ENCODE = """With a feature, use idm_nb.TableMap, which takes words, dates and gaps. Or encode them:
     encode = make_pipeline(skrub.TableVectorizer(), SimpleImputer(), StandardScaler())
-    model = make_pipeline(encode, IteratedDiffusionMap())"""
+    model = make_pipeline(encode, estimator)"""
 ORDER = "Give words that have an order as numbers; use a classifier for classes without an order"
 NO_NUMBERS = ("categor", "str", "object", "date", "duration", "time", "enum", "complex", "list")
 
