@@ -409,8 +409,8 @@ def troubled(kind):
     "kind, sentence",
     [
         ("none", "On rows not used for fitting, the map explains 9"),
-        ("far", "Row 17 is far from all other rows, in the data or in the feature"),
-        ("twice", "300 of 600 rows equal another row in all columns"),
+        ("far", "Row 17 is far from all other rows, in the data or in yield: nothing is learned"),
+        ("twice", "Only 300 of 600 rows are distinct"),
         ("persons", "'age': rows with the same value follow each other"),
         ("rounded", "'e' gives yield away, exactly or to rounding: leave it out"),
         ("sum", "'e' and 'c' give yield away, exactly or to rounding: leave them out"),

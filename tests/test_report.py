@@ -19,7 +19,7 @@ def data_of(page):
     return json.JSONDecoder(parse_constant=pytest.fail).raw_decode(page.partition("data = ")[2])[0]
 
 
-WORDS = """On rows not used for fitting|different ways to reach the same value|What it depends on</h2>
+WORDS = """On rows not used for fitting|one value can be reached in different ways|What it depends on</h2>
 Ways to the same value</h2>|must change|The branches</h2>|Branch 2 against 1|The map</h2>|by branch
 Predicted and true</h2>|1 row is novel|Find a row</h2>|What to do next</h2>|Look at the novel row
 The columns</summary>|What the estimate consists of<"""

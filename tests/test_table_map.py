@@ -301,6 +301,17 @@ def test_the_estimator_of_numbers_names_the_door_and_a_pipeline():
         IteratedDiffusionMap().fit(data[["wet"]], TABLE.ligand)
 
 
+def test_three_groups_cannot_show_which_columns_matter():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(90, 2)), columns=["a", "b"]).assign(
+        batch=np.arange(90) // 30
+    )
+    table["y"] = table.a**2 + 0.1 * rng.normal(size=90)
+    fit = lambda groups: TableMap("y", model=KERNEL, groups=groups, random_state=0).fit(table)
+    told = "3 groups are too few to show which columns matter"
+    assert told in fit("batch").report() and "too few to show" not in fit(None).report()
+
+
 def test_relevance_with_few_groups_kept_back():
     "Four groups of twenty are kept back: their signs alone could show nothing."
     rng = np.random.default_rng(0)
