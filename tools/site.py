@@ -68,21 +68,15 @@ def doc_markdown(found):
 
 
 CODE = "https://github.com/idm-nb/idm_nb/blob/main/"
-PAGES = {  # page of the reference: names of the package at the top, or a part with all its other names
+PAGES = {  # page of the reference: names of the package at the top, or parts with all their other names
     "61b_iterated_diffusion_map": ("IteratedDiffusionMap",),
     "61c_table_map": ("TableMap",),
-    "61d_app": "app",
-    "61e_idm": "idm",
-    "61f_branches": "branches",
-    "61g_regression": "regression",
-    "61h_flow": "flow",
-    "61i_datasets": "datasets",
-    "61j_study": "study",
-    "61k_diffusion": "diffusion",
-    "61l_kernels": "kernels",
-    "61m_derivatives": "derivatives",
-    "61n_relatives": "relatives",
-    "61o_core": "core",
+    "61d_tables_and_pictures": ("app", "core"),
+    "61e_map_and_branches": ("idm", "branches"),
+    "61f_estimates_and_flow": ("regression", "flow"),
+    "61g_data_and_study": ("datasets", "study"),
+    "61h_diffusion_and_kernels": ("diffusion", "kernels", "derivatives"),
+    "61i_relatives": ("relatives",),
 }
 FIRST = ("IteratedDiffusionMap", "TableMap")  # what most users need
 NAME = re.compile(r"(?<!\[)`(\w+)`(?!\])")  # between backticks, and not a link yet
@@ -173,14 +167,16 @@ def reference(found, name=None):
 
 @cache
 def names_of_pages():
-    "From each page of the reference to its part and the names that it explains; each name is on one page."
+    "From each page of the reference to pairs of a module and the names that it explains, each once."
     found, told = {}, set()
-    for page, of in PAGES.items():
-        part = idm_nb if isinstance(of, tuple) else import_module(f"idm_nb.{of}")
-        is_entry = lambda name, part=part: callable(getattr(part, name)) and name not in told
-        names = [name for name in (of if isinstance(of, tuple) else part.__all__) if is_entry(name)]
-        told |= set(names)
-        found[page] = part, names
+    for page, subjects in PAGES.items():
+        found[page] = []
+        for subject in subjects:
+            part = idm_nb if subject in FIRST else import_module(f"idm_nb.{subject}")
+            is_entry = lambda name, part=part: callable(getattr(part, name)) and name not in told
+            names = list(filter(is_entry, [subject] if subject in FIRST else part.__all__))
+            told |= set(names)
+            found[page].append((part, names))
     return found
 
 
@@ -189,7 +185,8 @@ def entries_of_reference():
     "From each public name to its place in the reference."
     return {
         name: f"../14_reference/{page}.ipynb#{name}"
-        for page, (_, names) in names_of_pages().items()
+        for page, groups in names_of_pages().items()
+        for _, names in groups
         for name in names
     }
 
@@ -197,16 +194,19 @@ def entries_of_reference():
 @cache
 def reference_page(page):
     "Markdown of all entries of a page of the reference."
-    part, names = names_of_pages()[page]
-    entries = [reference(getattr(part, name), name) for name in names]
-    return "\n\n".join([f"`from {part.__name__} import {', '.join(names)}`", *entries])
+    parts = []
+    for part, names in names_of_pages()[page]:
+        parts += [f"## {part.__name__}"] * (len(PAGES[page]) > 1)
+        parts += [f"`from {part.__name__} import {', '.join(names)}`"]
+        parts += [reference(getattr(part, name), name) for name in names]
+    return "\n\n".join(parts)
 
 
 @cache
 def reference_index():
     "Markdown of the list of all public names: what most users need first, then each page."
     sentence = lambda part, name: doc_markdown(getattr(part, name)).split("\n")[0].strip()
-    places, parts = entries_of_reference(), names_of_pages().values()
+    places, parts = entries_of_reference(), sum(names_of_pages().values(), [])
     front = sorted(idm_nb.__all__, key=lambda name: (name not in FIRST, name))
     groups = [(idm_nb, front), *(group for group in parts if group[0] is not idm_nb)]
     lines = []
