@@ -33,6 +33,7 @@ from idm_nb.core.checks import (
 from ..core.files import Storage
 from ..core.rows import ROWS_FOR_AXES, TrainingRows
 from ..core.work import labels_of, one_thread, progress, takes_lazy
+from .candidates import LengthRegression, LocalEstimate
 from .cross_fitted import Boosting, CrossFitted, ForestEstimate
 from .curve import FEWEST, LearningCurve, Refits, can_refit, curve_of
 from .errors import ErrorModel
@@ -44,8 +45,6 @@ from idm_nb.regression.kernel import (
     RidgeEstimate,
     fold_of_rows,
 )
-from .lengths import LengthRegression
-from .local import LocalEstimate
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #84a64565
 def stacking_weights(residuals):
