@@ -25,7 +25,7 @@ from idm_nb.app.partitions import (
     write_table,
 )
 from .results import FILES, check_folder, write_folder, write_results
-from .table_map import TableMap, alike_rows, ready, results_of, sentences, too_few_groups
+from .table_map import TableMap, alike_rows, ready, results_of, sentences
 from .tables import Style, Table, UsageError, ending, read_table
 from ..core.files import load, write_whole
 from ..diffusion.examples import feature_example
@@ -170,7 +170,7 @@ def report_on(model, facts, options):
     above = model.relevance().query("above_chance").column.tolist()
     named = f": {', '.join(above[:6])}" + ", ..." * (len(above) > 6) if above else ""
     facts["columns that matter"] = f"{len(above)} of {len(model.fitted_.encoder.parts)}{named}"
-    if n_groups := too_few_groups(model.fitted_):
+    if n_groups := model.fitted_.too_few_groups:
         facts["columns that matter"] = f"cannot be told from {n_groups} groups"
     width = max(map(len, facts)) + 2
     for name, value in facts.items():

@@ -16,7 +16,6 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from .table_map import too_few_groups
 from .tables import with_values
 from ..core.pictures import Colouring, bars, branch_legend, colour_bar, palette
 from ..diffusion.neighbors import nearest
@@ -320,7 +319,7 @@ def depends_section(fitted):
     be = "is" if len(above) == 1 else "are"
     text = f"Of {len(found.names)} columns {len(above) or 'none'} {be} above chance"
     text += f": {named}." if above else "."
-    if n_groups := too_few_groups(fitted):
+    if n_groups := fitted.too_few_groups:
         text = f"{n_groups} groups are too few to show which columns matter."
     text += (
         f" The relevance of a column is what the prediction of {feature} loses if its cells are "

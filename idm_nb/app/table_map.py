@@ -515,6 +515,13 @@ class FittedTable(Storage):
         "`Relevance` of the data columns; a file holds it, if it was computed before."
         return column_relevance(self)
 
+    @property
+    def too_few_groups(self):
+        "The number of groups if the signs of so few cannot be rare enough for any column, else 0."
+        groups = [part.groups for part in (self.rows, self.kept) if part.groups is not None]
+        count = len(np.unique(np.concatenate(groups))) if groups else 0
+        return count if 0.5**count > 0.05 and count else 0
+
     def __getstate__(self):
         known = {"relevance": self.relevance} if "relevance" in vars(self) else {}
         return super().__getstate__() | known
@@ -720,13 +727,6 @@ def column_relevance(fitted, seed=0, level=0.05, draws=199):
     threshold, p_values = step_down(values, signs @ parts, level)
     chance = (signs @ parts).mean(axis=0)
     return Relevance(fitted.encoder.names, values, chance, threshold, p_values, "permutation")
-
-
-def too_few_groups(fitted):
-    "The number of groups of a FittedTable if no set of signs of so few is rare enough, else 0."
-    groups = [part.groups for part in (fitted.rows, fitted.kept) if part.groups is not None]
-    count = len(np.unique(np.concatenate(groups))) if groups else 0
-    return count if 0.5**count > 0.05 and count else 0
 
 
 def unseen(fitted, rng):
