@@ -7,15 +7,17 @@ __all__ = []
 
 # %% ../../nbs/12_application/47b_columns.ipynb #1fef9095
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from scipy.sparse.linalg import svds
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.impute import KNNImputer
 
 from ..core.files import Storage
-from ..core.rows import fix_signs
+from ..core.rows import column_means, fix_signs
 from ..regression.cautions import is_spectrum
 
 # %% ../../nbs/12_application/47b_columns.ipynb #bec23a7d
@@ -156,6 +158,50 @@ class DateColumn(Storage):
         waves = [f"{wave} of the {name}" for name in self.cycles for wave in ("sine", "cosine")]
         return [f"{self.name} ({part})" for part in ["days", *waves]]
 
+# %% ../../nbs/12_application/47b_columns.ipynb #a6f7febe
+def as_dense(X):
+    "A dense or sparse `X` as an array."
+    return X.toarray() if sp.issparse(X) else X
+
+
+@dataclass(frozen=True)
+class SparseColumns(Storage):
+    "A column of sparse rows: the names of their `columns`, and the standard deviations `(m,)` of these."
+
+    name: str
+    columns: np.ndarray
+    spread: np.ndarray
+    kind = "sparse"
+
+    @classmethod
+    def of(cls, column):
+        "The encoder of a `column` of sparse rows."
+        rows = column.array
+        squares = column_means(rows.table.power(2)) - column_means(rows.table) ** 2
+        return cls(column.name, rows.names, np.sqrt(np.maximum(squares, 0)))
+
+    @cached_property
+    def places(self):
+        "Dict from the name of a column to its place."
+        return {name: k for k, name in enumerate(self.columns)}
+
+    def encode(self, column):
+        "Coordinates `(N, m)` of a `column`, a CSR matrix."
+        return column.array.table
+
+    def aligned(self, column):
+        "A `column` of new sparse rows with the columns of training, in their order."
+        rows = column.array
+        if np.array_equal(rows.names, self.columns):
+            return column
+        place = {name: k for k, name in enumerate(rows.names)}
+        missing = [name for name in self.columns if name not in place]
+        if missing:
+            raise ValueError(f"lacks {len(missing)} columns of training, first {missing[0]!r}")
+        table = rows.table[:, [place[name] for name in self.columns]]
+        table.sort_indices()
+        return pd.Series(type(rows)(table, self.columns), column.index, name=column.name)
+
 # %% ../../nbs/12_application/47b_columns.ipynb #79d7c7ca
 WORDS_AS_COLUMNS = (
     40  # different words that have a coordinate each; the rule of skrub's TableVectorizer
@@ -175,8 +221,16 @@ class ColumnPlan(Storage):
     data: bool = False
 
 
+def plan_of_rows(column, use, data=False):
+    "The `ColumnPlan` of a `column` of sparse rows, and its `use`."
+    many = len(column.array.names)
+    return ColumnPlan(column.name, "sparse", 0, many, f"{many} columns: {use}", data)
+
+
 def plan_of(column):
     "The `ColumnPlan` of a typed column that may be data."
+    if column.dtype.kind == "R":
+        return plan_of_rows(column, "numbers, as they are", data=True)
     gaps, distinct, kind = int(column.isna().sum()), int(column.nunique()), column.dtype.kind
     facts, n = dict(name=column.name, gaps=gaps, distinct=distinct), len(column)
     name = {"b": "yes or no", "M": "date"}.get(kind, "number" if kind in "iuf" else "words")
@@ -219,13 +273,30 @@ def number_columns(frame, names, standard):
     return [NumberColumn(n, float(c), float(u)) for n, c, u in zip(names, center, unit)]
 
 # %% ../../nbs/12_application/47b_columns.ipynb #831a0b79
+def encoder_of(column, plan, dates):
+    """The encoder of a `column` that does not hold numbers.
+
+    Parameters
+    ----------
+    column : Series; plan : its ColumnPlan; dates : see `TableEncoder.of`
+    """
+    if plan.kind == "date":
+        return DateColumn.of(column, dates.get(plan.name))
+    if plan.kind != "words":
+        return (TextColumn if plan.kind == "text" else SparseColumns).of(column)
+    cells = as_words(column)
+    words = sorted(set(cells) - {"\0"}) + [None] * bool((cells == "\0").any())
+    hot = WordColumn(plan.name, words, 1.0).encode(column)
+    return WordColumn(plan.name, words, float(np.sqrt(hot.var(axis=0).sum())) or 1.0)
+
+# %% ../../nbs/12_application/47b_columns.ipynb #72d7a52e
 @dataclass(frozen=True)
 class TableEncoder(Storage):
     """Columns of a table as coordinates; `TableEncoder.of` fits it.
 
     Attributes
     ----------
-    parts : list of encoders, one for each data column
+    parts : list of encoders, one for each data column; those of sparse rows come last
     marked : list of int, places in `parts` of the columns with gaps in training
     donors : (N, k) array, coordinates of training rows with NaN for gaps; None if there are none
     """
@@ -234,7 +305,13 @@ class TableEncoder(Storage):
     marked: list
     donors: np.ndarray | None
 
-    names = property(lambda self: [part.name for part in self.parts])
+    plain = property(lambda self: [part for part in self.parts if part.kind != "sparse"])
+    many = property(lambda self: [part for part in self.parts if part.kind == "sparse"])
+
+    @property
+    def names(self):
+        "Names of the columns that have coordinates, also of those in sparse rows."
+        return [p.name for p in self.plain] + [name for p in self.many for name in p.columns]
 
     @classmethod
     def of(cls, frame, plans, standard=True, dates=None):
@@ -248,40 +325,33 @@ class TableEncoder(Storage):
         """
         numbers = [plan.name for plan in plans if plan.kind in ("number", "yes or no")]
         found = {part.name: part for part in number_columns(frame, numbers, standard)}
-        for plan in plans:
-            column = frame[plan.name]
-            if plan.kind == "words":
-                cells = as_words(column)
-                words = sorted(set(cells) - {"\0"}) + [None] * bool((cells == "\0").any())
-                hot = WordColumn(plan.name, words, 1.0).encode(column)
-                unit = float(np.sqrt(hot.var(axis=0).sum())) or 1.0
-                found[plan.name] = WordColumn(plan.name, words, unit)
-            elif plan.kind == "text":
-                found[plan.name] = TextColumn.of(column)
-            elif plan.kind == "date":
-                found[plan.name] = DateColumn.of(column, (dates or {}).get(plan.name))
-        parts = [found[plan.name] for plan in plans]
-        gaps = [np.isnan(part.encode(frame[part.name])).any() for part in parts]
-        raw = cls(parts, [], None).raw(frame) if any(gaps) else None
+        order = sorted(plans, key=lambda plan: plan.kind == "sparse")
+        parts = [found.get(p.name) or encoder_of(frame[p.name], p, dates or {}) for p in order]
+        known = cls(parts, [], None)
+        gaps = [np.isnan(part.encode(frame[part.name])).any() for part in known.plain]
+        raw = known.raw(frame) if any(gaps) else None
         return cls(parts, np.flatnonzero(gaps).tolist(), raw)
 
     @property
     def owners(self):
-        "Place in `parts` of each coordinate, `(m,)`; the marks of gaps come last."
-        widths = [len(part.labels()) for part in self.parts]
-        return np.r_[np.repeat(np.arange(len(widths)), widths), self.marked].astype(int)
+        "Place in `names` of each coordinate, `(m,)`: marks of gaps come later, sparse rows last."
+        widths = [len(part.labels()) for part in self.plain]
+        last = np.arange(len(widths), len(self.names))
+        return np.r_[np.repeat(np.arange(len(widths)), widths), self.marked, last].astype(int)
 
     def labels(self):
         "Names of the coordinates."
-        plain = [label for part in self.parts for label in part.labels()]
-        return plain + [f"{self.parts[k].name} has a gap" for k in self.marked]
+        plain = [label for part in self.plain for label in part.labels()]
+        plain += [f"{self.parts[k].name} has a gap" for k in self.marked]
+        return plain + self.names[len(self.plain) :]
 
     def raw(self, frame):
-        "Coordinates `(N, k)` of the rows of a `frame` without marks, NaN for gaps."
-        return np.hstack([part.encode(frame[part.name]) for part in self.parts])
+        "Coordinates `(N, k)` of a `frame` without marks and sparse rows, NaN for gaps."
+        found = [part.encode(frame[part.name]) for part in self.plain]
+        return np.hstack([np.empty((len(frame), 0)), *found])
 
     def encode(self, frame, donors=None):
-        """Coordinates `(N, m)` of rows.
+        """Coordinates `(N, m)` of rows, a CSR matrix if there are sparse rows.
 
         Parameters
         ----------
@@ -292,17 +362,29 @@ class TableEncoder(Storage):
         gaps = np.isnan(raw)
         marks = [gaps[:, self.owners[: raw.shape[1]] == k].any(axis=1) for k in self.marked]
         if gaps.any():
-            known = donors[:, : raw.shape[1]] if self.donors is None else self.donors
+            known = as_dense(donors[:, : raw.shape[1]]) if self.donors is None else self.donors
             raw[gaps] = KNNImputer().fit(known).transform(raw)[gaps]
-        return np.column_stack([raw, *marks])
+        plain = [np.column_stack([raw, *marks])] if self.plain else []
+        many = [part.encode(frame[part.name]) for part in self.many]
+        return sp.hstack([*plain, *many], "csr") if len(plain + many) > 1 else (plain + many)[0]
 
     def surprises(self, frame):
         "Dict from a column of `frame` to (rows, an example) with a word that training had not."
         found = {}
-        for part in self.parts:
+        for part in self.plain:
             if isinstance(part, WordColumn):
                 rows = part.unknown(frame[part.name])
                 if rows.any():
                     words = frame[part.name][rows].dropna()
                     found[part.name] = int(rows.sum()), next(iter(words), "")
         return found
+
+# %% ../../nbs/12_application/47b_columns.ipynb #74f7ad9f
+def cells_of(encoder, frame, names):
+    "The columns `names` of a `frame`, also those in sparse rows of an `encoder`, a DataFrame."
+    found = {name: frame[name] for name in names if name in frame}
+    for part in encoder.many:
+        own = [name for name in names if name not in found and name in part.places]
+        rows = part.encode(frame[part.name])[:, [part.places[name] for name in own]]
+        found |= dict(zip(own, rows.toarray().T))
+    return pd.DataFrame({name: found[name] for name in names}, frame.index)

@@ -90,6 +90,8 @@ def add_reading(parser):
     above = "lines above the names, such as a title"
     add("--skip", type=within(0, ENDLESS), default=0, metavar="N", help=above)
     add("--sheet", metavar="NAME", help="sheet of an Excel file (default: the first)")
+    what = "the genes of an .h5ad file are counts, of which logarithms are taken (default: if integers)"
+    add("--counts", action=argparse.BooleanOptionalAction, help=what)
     add("--encoding", help="of a text file, such as latin-1 (default: UTF-8, or UTF-16 if marked)")
 
 # %% ../../nbs/12_application/51_command_line.ipynb #9a25bd89
@@ -185,7 +187,7 @@ Examples:
     idm-nb fit labor.csv --feature Ausbeute --decimal , --missing -999 --out results
     idm-nb fit survey.csv --feature answer --order never sometimes often --out results
     idm-nb fit wind.parquet --feature direction --angle degrees --ignore station --out results
-    idm-nb fit cells.h5ad --feature hours --group embryo --scale none --out results
+    idm-nb fit cells.h5ad --feature hours --group embryo --out results
 """
 
 PREDICT = """\

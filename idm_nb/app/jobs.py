@@ -56,6 +56,7 @@ def reading_of(options):
         "missing",
         "words",
         "sheet",
+        "counts",
     )
     return {name: value for name in names if (value := getattr(options, name, None)) is not None}
 
@@ -169,7 +170,7 @@ def report_on(model, facts, options):
     facts = {**facts, "branches": f"{ways.count}{more}"}
     above = model.relevance().query("above_chance").column.tolist()
     named = f": {', '.join(above[:6])}" + ", ..." * (len(above) > 6) if above else ""
-    facts["columns that matter"] = f"{len(above)} of {len(model.fitted_.encoder.parts)}{named}"
+    facts["columns that matter"] = f"{len(above)} of {len(model.fitted_.encoder.names)}{named}"
     if n_groups := model.fitted_.too_few_groups:
         facts["columns that matter"] = f"cannot be told from {n_groups} groups"
     width = max(map(len, facts)) + 2

@@ -16,10 +16,14 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
+from .columns import cells_of
+from .table_map import differing
 from .tables import with_values
+from ..core.checks import MOST_AXES
 from ..core.pictures import Colouring, bars, branch_legend, colour_bar, palette
 from ..diffusion.neighbors import nearest
 from ..regression.verdict import SMALL, line_is_enough, short
+from ..study.relevance import projection_shares, unit_columns
 
 # %% ../../nbs/12_application/49_report.ipynb #c77fe0b8
 @dataclass
@@ -253,7 +257,7 @@ def effects_of(fitted):
     """
     found = fitted.relevance
     above = [name for name, value, _, passed in found.ranked() if passed and value >= SEEN]
-    above = above[:MOST_EFFECTS]
+    above = [] if fitted.encoder.many else above[:MOST_EFFECTS]
     effects = [Effect.of(fitted, name) for name in above]
     if fitted.coding.unit is not None or not effects:
         turn = getattr(fitted.coding, "turn", 0.0)
@@ -310,6 +314,19 @@ def draw_effect(effect, feature, limits, chance):
     ax.spines[["top", "right"]].set_visible(False)
     return figure
 
+# %% ../../nbs/12_application/49_report.ipynb #6031288f
+def draw_column(fitted, name):
+    "Figure of the column `name` of the training rows of `fitted`, a FittedTable, at each feature."
+    figure = new_figure(3, 2.2)
+    ax, rows = figure.add_subplot(), fitted.rows
+    colours = Colouring(fitted.ways.branch, "label").colours if fitted.ways.count > 1 else "0.5"
+    column = cells_of(fitted.encoder, rows.frame, [name])[name]
+    ax.scatter(rows.truth[:, 0], column, s=4, c=colours, linewidths=0, alpha=0.6, rasterized=True)
+    ax.set(xlabel=fitted.roles.features[0], ylabel=name)
+    ax.tick_params(labelsize=7)
+    ax.spines[["top", "right"]].set_visible(False)
+    return figure
+
 # %% ../../nbs/12_application/49_report.ipynb #a92bc6e0
 def depends_section(fitted):
     "The section on the relevant columns of `fitted`, a FittedTable."
@@ -323,9 +340,12 @@ def depends_section(fitted):
         text = f"{n_groups} groups are too few to show which columns matter."
     text += (
         f" The relevance of a column is what the prediction of {feature} loses if its cells are "
-        f"shuffled among the rows: 0 for a column without influence, 1 if it alone determines {feature}. "
-        f"Grey bars are within chance (dashed line)."
+        f"shuffled among the rows: 0 for a column without influence, 1 if it alone determines {feature}."
+        if found.kind == "permutation"
+        else " The relevance of a column is the share of its variation that the map explains. It is large "
+        "for all columns that vary together with one that matters."
     )
+    text += " Grey bars are within chance (dashed line)."
     effects, limits, chance = effects_of(fitted)
     if effects:
         text += (
@@ -333,16 +353,23 @@ def depends_section(fitted):
             "as they are: predictions of single rows, and in black the mean. Where the mean leaves the "
             "grey band, the column does more than chance."
         )
-    elif above:
+    elif above and not fitted.encoder.many:
         text += " No single column moves the prediction much: they share what they tell."
     figure = new_figure(5, 0.8 + 0.24 * min(20, len(found.names)))
-    ax = bars(found.values, cut(found.names, 30), figure.add_subplot(), threshold=found.threshold)
+    first = np.argsort(-found.values, kind="stable")[:20]
+    names = cut([found.names[k] for k in first], 30)
+    ax = bars(found.values[first], names, figure.add_subplot(), threshold=found.threshold)
     ax.set_xlabel("relevance", fontsize=9)
     ax.tick_params(axis="x", labelsize=8)
     figures = {"Relevance of the columns; dashed: the level of chance": figure}
     for effect in effects:
         about = f"{feature} for each value of {effect.name}"
         figures[about] = draw_effect(effect, fitted.roles.features[0], limits, chance)
+    if fitted.encoder.many and above:
+        text += f" The pictures show the first of them at each value of {fitted.roles.features[0]}"
+        text += ", coloured by branch." if fitted.ways.count > 1 else "."
+    for name in above[:MOST_EFFECTS] if fitted.encoder.many else ():
+        figures[f"{name} at each value of {fitted.roles.features[0]}"] = draw_column(fitted, name)
     return Section("What it depends on", text, figures=figures)
 
 # %% ../../nbs/12_application/49_report.ipynb #1ec75f42
@@ -371,13 +398,16 @@ def typical_row(fitted):
 def short_cells(fitted, names):
     "Function from a frame to the columns `names` as lists of short text, long words without their middle."
     texts = {}
-    for name in names:
-        column = fitted.rows.frame[name]
+    every = cells_of(fitted.encoder, fitted.rows.frame, names)
+    for name, column in every.items():
         if column.dtype.kind == "O":
             words = list(column.dropna().unique())
             texts[name] = dict(zip(words, cut(words)))
     told = lambda name, cell: texts.get(name, {}).get(cell, cell)
-    return lambda frame: {n: [shown(told(n, cell)) for cell in frame[n]] for n in names}
+    cells = lambda frame: cells_of(fitted.encoder, frame, names)
+    return lambda frame: {
+        n: [shown(told(n, cell)) for cell in column] for n, column in cells(frame).items()
+    }
 
 
 def ways_table(fitted):
@@ -388,7 +418,7 @@ def ways_table(fitted):
     dict of columns, and marks of what differs, see `Section`; empty if there are no such rows
     """
     row = fitted.rows.part([typical_row(fitted)]).frame
-    found = fitted.counterparts(row[fitted.encoder.names], MOST_WAYS)
+    found = fitted.counterparts(row[[p.name for p in fitted.encoder.parts]], MOST_WAYS)
     if found.empty:
         return {}, {}
     feature, names = fitted.roles.features[0], fitted.ranked_names()
@@ -403,8 +433,8 @@ def ways_table(fitted):
     table |= {feature: list(rows.truth[:, 0])}
     cells = short_cells(fitted, names)(rows.frame)
     X = fitted.encode(rows.frame)
-    marks = dict(zip(fitted.encoder.names, fitted.differing(X, X[:1]).T))
-    if fitted.ways.count > 1:
+    marks = dict(zip(names, differing(fitted.encoder, X, X[np.zeros(len(places), int)], names).T))
+    if "must_change" in found:
         marks = {name: np.array([name in columns for columns in changed]) for name in marks}
         more = lambda k: f" and {k} more" if k > 0 else ""
         table["must change"] = [
@@ -429,7 +459,8 @@ def ways_section(fitted):
         graph = ways.graph(fitted.model)
         if graph is not None and graph.n_pieces > 1:
             text += f" They lie in {graph.n_pieces} pieces, which are apart even without {feature}."
-        then = "on other branches. What must change to get there is bold."
+        what = "What must change to get there" if "must change" in table else "What differs"
+        then = f"on other branches. {what} is bold."
     text += candidates_text(ways)
     if table:
         text += (
@@ -505,18 +536,24 @@ def draw_map(fitted):
     """
     ways = fitted.ways
     known, feature, owners = fitted.model.map_, fitted.roles.features[0], fitted.encoder.owners
-    X = fitted.encode(fitted.rows.frame) * fitted.weights
-    X = X if ways.count == 1 else fitted.model.embedding_
+    X = fitted.encode(fitted.rows.frame)
+    wide = len(owners) > MOST_AXES
+    points = fitted.model.embedding_ if wide or ways.count > 1 else X * fitted.weights
     values = fitted.rows.truth[:, 0]
     values = np.where(np.isfinite(values), values, known.values[known.rows.inverse][:, 0])
-    direction = main_difference(X, values, ways.branch)
+    direction = main_difference(points, values, ways.branch)
+    height = points @ direction
     figure = new_figure(5.6, 3.4)
     ax = figure.add_subplot()
     shade, words = Colouring(ways.branch, "label"), None
     if ways.count == 1:
-        name = fitted.encoder.names[int(np.bincount(owners, direction**2).argmax())]
-        shade, words = shade_of(fitted.rows.frame[name])
-    height = X @ direction
+        share = (
+            projection_shares(unit_columns(height[:, None]), unit_columns(X))
+            if wide
+            else direction**2
+        )
+        name = fitted.encoder.names[int(np.bincount(owners, share).argmax())]
+        shade, words = shade_of(cells_of(fitted.encoder, fitted.rows.frame, [name])[name])
     ax.scatter(values, height, s=9, c=shade.colours, linewidths=0, alpha=0.8, rasterized=True)
     ax.set_xlabel(feature)
     ax.set_ylabel("difference at equal " + feature, fontsize=9)
@@ -600,7 +637,6 @@ def search_data(fitted):
         rows.numbers.astype(str) if index is None else rows.frame[index].astype(str).to_numpy()
     )
     rows, known, X = [], fitted.model.embedding_, fitted.encode(fitted.rows.frame)
-    places = [fitted.encoder.names.index(name) for name in names]
     for part, kind in sets:
         placed = fitted.place(part.frame)
         values, errors = fitted.decoded(placed)
@@ -608,7 +644,11 @@ def search_data(fitted):
         for k, (name, own) in enumerate(zip(called(part), told(part))):
             others = [int(i) for i in near[k] if fitted.rows.numbers[i] != part.numbers[k]]
             others = others[:MOST_ALIKE]
-            marks = fitted.differing(X[others], placed.X[k])[:, places].astype(int).tolist()
+            marks = (
+                differing(fitted.encoder, X[others], placed.X[[k] * len(others)], names)
+                .astype(int)
+                .tolist()
+            )
             numbers = [shown(float(x)) for x in (part.truth[k, 0], values[k, 0], errors[k, 0])]
             rows.append([name, kind, *numbers, own, list(zip(others, marks))])
     wanted = sorted({i for row in rows for i, _ in row[-1]})
@@ -703,7 +743,8 @@ def table_report(fitted, facts=None):
     key = {"table": source} if "." in source else {}
     key |= {"rows": fitted.count}
     key |= {"rows drawn from them": drawn} if fitted.count > drawn else {}
-    key |= {"data columns": len(fitted.encoder.parts), "rows kept back": len(fitted.kept)}
+    key |= {"data columns": len(fitted.encoder.names), "rows kept back": len(fitted.kept)}
+    key |= {"genes": "logarithms of counts per ten thousand"} if fitted.counts else {}
     key |= {"branches": ways.count}
     key |= {"candidates": len(ways.candidates)} if ways.candidates else {}
     figure, about = draw_map(fitted)

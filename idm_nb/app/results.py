@@ -43,10 +43,11 @@ from ..regression.verdict import N_NEAR
 # %% ../../nbs/12_application/50_results.ipynb #ff80d09a
 def plain_methods(fitted):
     "R2 of nearest neighbours and ridge regression on the rows that `fitted` kept back, a dict."
-    X, y = fitted.encode(fitted.rows.frame), fitted.coding.encode(fitted.rows.truth)
+    points = lambda rows: fitted.points(fitted.encode(rows.frame))
+    X, y = points(fitted.rows), fitted.coding.encode(fitted.rows.truth)
     known, groups = np.isfinite(y).all(axis=1), fitted.rows.groups
     X, y, groups = X[known], y[known], None if groups is None else groups[known]
-    new, truth = fitted.encode(fitted.kept.frame), fitted.coding.encode(fitted.kept.truth)
+    new, truth = points(fitted.kept), fitted.coding.encode(fitted.kept.truth)
     grouped = groups is not None and len(np.unique(groups)) >= 5
     folds = GroupKFold(5) if grouped else KFold(5, shuffle=True, random_state=0)
     counts = [k for k in (1, 2, 3, 5, 10, 20, 40) if k <= len(X) // 2]
@@ -76,7 +77,7 @@ def held_out_numbers(fitted):
     known = np.isfinite(y).all(axis=1)
     k = int(min(N_NEAR, known.sum()))
     spread = np.sum((truth - truth.mean(axis=0)) ** 2)
-    old = model.map_.rows.X[model.map_.rows.inverse]
+    old = model.map_.rows.coordinates[model.map_.rows.inverse]
 
     def apart(before, after):
         rows = nearest(before[known], after, k)[0]
@@ -90,7 +91,7 @@ def held_out_numbers(fitted):
         "coverage": float(np.mean(np.abs(missed) <= 1.96 * placed.errors)),
         "novel": int(placed.novel.sum()),
         "near_in_map": apart(model.embedding_, placed.embedding),
-        "near_in_data": apart(old, placed.X),
+        "near_in_data": apart(old, fitted.points(placed.X)),
     }
 
 

@@ -18,7 +18,16 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .columns import ColumnPlan, NumberColumn, TableEncoder, plan_of
+from .anndata import likely_groups
+from idm_nb.app.columns import (
+    ColumnPlan,
+    NumberColumn,
+    TableEncoder,
+    as_dense,
+    cells_of,
+    plan_of,
+    plan_of_rows,
+)
 from .partitions import computed, in_whole_table, partitions_of
 from idm_nb.app.tables import (
     Style,
@@ -31,7 +40,7 @@ from idm_nb.app.tables import (
     with_values,
 )
 from ..branches.contrast import branch_contrast
-from ..core.checks import check_choice, check_number
+from ..core.checks import MOST_AXES, check_choice, check_number
 from ..core.files import Storage
 from ..core.rows import POOL
 from ..core.work import announce, labels_of, one_thread
@@ -40,7 +49,7 @@ from ..idm.beyond_memory import LAZY_LANDMARKS, pool_rows
 from ..idm.estimator import IteratedDiffusionMap, warn_of
 from ..idm.reeb import ReebGraph, reeb_graph
 from ..regression.cautions import audit
-from ..study.relevance import Relevance, step_down
+from ..study.relevance import LEAST_GROUPS, Relevance, relevance_baseline, step_down
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #e7a40a07
 class Plain(Storage):
@@ -149,6 +158,9 @@ def ordered(table, name, order):
     return column.map({word: float(k) for k, word in enumerate(order)}).to_numpy(float)
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #a8539a69
+UNNAMED, DESCRIBE = "left out: not named", "compared between branches"
+
+
 @dataclass(frozen=True)
 class Roles(Storage):
     """What the columns of a table are for.
@@ -170,6 +182,11 @@ class Roles(Storage):
     notes: list
     problems: list
 
+    @property
+    def described(self):
+        "Columns of sparse rows that are no data, but are compared between branches."
+        return [plan.name for plan in self.plans if plan.use.endswith(DESCRIBE)]
+
     def lines(self):
         "The columns as lines of text: name, kind, gaps, distinct values, and what is done."
         head = ("column", "kind", "gaps", "distinct", "used as")
@@ -178,7 +195,7 @@ class Roles(Storage):
         line = lambda row: "  ".join([*(c.ljust(w) for c, w in zip(row, width)), row[4]])
         return [line(row) for row in [head, *cells]]
 
-
+# %% ../../nbs/12_application/48b_table_map.ipynb #1e3d6571
 def roles_of(table, options):
     """The `Roles` of the columns of a `Table`, with all problems.
 
@@ -204,13 +221,17 @@ def roles_of(table, options):
     for name in table.names:
         column, role = table.frame[name], roles.get(name)
         if role is None and name not in chosen:
-            role = "left out: not named"
+            role = UNNAMED
         if name in table.problems and (role is None or name in features):
             problem = f"column {name!r} {table.problems[name]}"
             problems.append(problem.partition(", or --ignore")[0] if name in features else problem)
             role = "needs a decision"
         elif role is None:
             plans.append(plan_of(column))
+            continue
+        if column.dtype.kind == "R":
+            use = DESCRIBE if role == UNNAMED else role
+            plans.append(plan_of_rows(column, use))
             continue
         gaps, distinct = int(column.isna().sum()), int(column.nunique())
         kind = {"b": "yes or no", "M": "date", "O": "words"}.get(column.dtype.kind, "number")
@@ -236,7 +257,7 @@ def suspicions(table, data, index, groups):
     """
     found = []
     for name in data:
-        column = table.frame[name].to_numpy()
+        column = table.frame[name]
         if column.dtype.kind in "iu" and len(column) > 1 and (np.diff(column) == 1).all():
             found.append(
                 f"column {name!r} counts the rows and is used as data; --index leaves it out"
@@ -362,13 +383,14 @@ class WholeColumns:
 def as_columns(frame):
     "Columns of a `frame` as arrays that a file can hold: words as text, empty for a gap."
     words = lambda c: c.astype(object).where(c.notna(), "").map(str).to_numpy(object)
-    return {name: words(c) if c.dtype.kind == "O" else c.to_numpy() for name, c in frame.items()}
+    plain = lambda c: c.array if c.dtype.kind == "R" else c.to_numpy()
+    return {n: words(c) if c.dtype.kind == "O" else plain(c) for n, c in frame.items()}
 
 
 def as_frame(columns, index):
     "The frame of the `columns` of `as_columns`; `index` holds the numbers of its rows."
     frame = pd.DataFrame(columns, index=index)
-    words = [name for name, column in frame.items() if column.dtype.kind == "O"]
+    words = [name for name, column in frame.items() if column.dtype == object]
     return with_values(frame, {n: frame[n].map(lambda v: v or None) for n in words})
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #ead1f0bc
@@ -410,6 +432,7 @@ class SomeRows(Storage):
         return SomeRows(self.numbers[chosen], columns, self.truth[chosen], groups)
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #4a9d3c12
+MOST_SHOWN = 20  # columns of a wide table that are shown with its rows
 MOST_REFITTED = 10000  # rows for which ten refits of the branches take less time than the fit
 
 
@@ -462,6 +485,7 @@ class FittedTable(Storage):
     encoder : TableEncoder; coding : how the feature is encoded
     model : fitted IteratedDiffusionMap of the coordinates; ways : its Ways
     rows : SomeRows that were fitted; kept : SomeRows that were kept back
+    counts : bool, were the genes of cells counts, which are now logarithms
     """
 
     roles: Roles
@@ -473,18 +497,23 @@ class FittedTable(Storage):
     ways: Ways
     rows: SomeRows
     kept: SomeRows
+    counts: bool = False
 
     def reading(self, given):
         "Options of `read_table` for new rows: those `given`, with words and dates as in training."
         parts = self.encoder.parts
         words = [part.name for part in parts if part.kind in ("words", "text")]
-        words += [name for name in (self.roles.index,) if name is not None]
+        words += [self.roles.index] * (self.roles.index is not None) + [*given.get("words", ())]
         dates = {part.name: part.form for part in parts if part.kind == "date" and part.form}
-        return {**given, "words": [*given.get("words", ()), *words], "dates": dates}
+        return {"counts": self.counts, **given, "words": words, "dates": dates}
 
     def encode(self, frame):
         "Coordinates `(N, m)` of the rows of a `frame`; gaps are filled from training rows."
         return self.encoder.encode(frame, self.model.map_.rows.X)
+
+    def points(self, X):
+        "Dense coordinates `(N, k)` of encoded rows: `X` itself, or of a wide table on its axes."
+        return self.model.map_.rows.coordinates_of(X)
 
     def place(self, frame):
         "`Placed` rows of a typed `frame`."
@@ -494,12 +523,6 @@ class FittedTable(Storage):
         "Predictions and errors of `placed` rows, `(q, n)` each, in the units of the table."
         errors = self.coding.decode_errors(placed.values, placed.errors)
         return self.coding.decode(placed.values), errors
-
-    def differing(self, X, other):
-        "Mask `(q, p)` of the columns in which rows with coordinates `X` and `other` `(q, m)` differ."
-        gap, owners = np.abs(X - other), self.encoder.owners
-        columns = [gap[:, owners == k].max(axis=1) > FAR for k in range(owners.max() + 1)]
-        return np.stack(columns, axis=1)
 
     def counterparts(self, row, n, branch=None):
         "`other_ways` to the prediction of a `row`, at most `n`, on one `branch` or any other."
@@ -542,23 +565,43 @@ class FittedTable(Storage):
         return (weights if weights.any() else np.ones(len(weights)))[self.encoder.owners]
 
     def ranked_names(self):
-        "Names of the data columns, the most relevant first."
-        return [name for name, *_ in self.relevance.ranked()]
+        "Names of the data columns, the most relevant first; of a wide table the first twenty."
+        names = [name for name, *_ in self.relevance.ranked()]
+        return names[:MOST_SHOWN] if len(names) > MOST_AXES else names
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #271dc8e2
+def differing(encoder, X, other, names):
+    "Mask `(q, p)`: in which of the columns `names` rows with coordinates `X` and `other` differ."
+    owners, all_names = encoder.owners, encoder.names
+    own = [np.flatnonzero(owners == all_names.index(name)) for name in names]
+    unit = np.concatenate([np.ones(len(owners)), *(p.spread for p in encoder.many)])
+    unit = np.maximum(unit[-len(owners) :], 1e-300)
+    far = lambda k: np.abs(as_dense(X[:, k]) - as_dense(other[:, k])) > FAR * unit[k]
+    return (
+        np.stack([far(k).any(axis=1) for k in own], axis=1)
+        if own
+        else np.empty((X.shape[0], 0), bool)
+    )
+
+
 def contrast_of(fitted):
     "`BranchContrast` of the training rows of `fitted`, a FittedTable."
     X, encoder, table = fitted.encode(fitted.rows.frame), fitted.encoder, []
+    options = dict(groups=fitted.rows.groups, name=fitted.roles.features[0])
+    graph = fitted.ways.graph(fitted.model) or fitted.model
+    many = [fitted.rows.columns[name] for name in fitted.roles.described]
+    if many or encoder.many:
+        table, names = (many[0].table, many[0].names) if many else (X, encoder.labels())
+        return branch_contrast(graph, X, table=table, columns=names, **options)
     for label, owner, column in zip(encoder.labels(), encoder.owners, X.T):
         number, part = fitted.rows.columns.get(label), encoder.parts[owner]
         plain = number is None or number.dtype.kind not in "iuf" or np.isnan(number).any()
         unit = part.unit if part.kind == "words" else 1.0  # ones and zeros
         table.append(column * unit if plain else number)
-    options = dict(table=np.column_stack(table), columns=encoder.labels())
-    options |= dict(groups=fitted.rows.groups, name=fitted.roles.features[0])
-    return branch_contrast(fitted.ways.graph(fitted.model) or fitted.model, X, **options)
+    options |= dict(table=np.column_stack(table), columns=encoder.labels())
+    return branch_contrast(graph, X, **options)
 
-
+# %% ../../nbs/12_application/48b_table_map.ipynb #a0bd469e
 def fit_table(options, source):
     """Fit a table, without side effects.
 
@@ -590,9 +633,11 @@ def fit_table(options, source):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they come below, with the names of the table
         model.fit(encoder.encode(frame), coding.encode(truth[old]), groups=together)
-    model.map_ = in_words_of(model.map_, table.frame, old[model.landmarks_], roles, coding)
+    about = table.frame, old[model.landmarks_], roles, coding, encoder
+    model.map_ = in_words_of(model.map_, *about)
     warn_of(model.map_)
     used = [*roles.data, *(n for n in (roles.index, roles.label) if n is not None)]
+    used += roles.described
     table = replace(table, frame=table.frame[used])
     return FittedTable(
         roles=roles,
@@ -604,32 +649,40 @@ def fit_table(options, source):
         ways=Ways.of(model),
         rows=SomeRows.of(table, old[model.landmarks_], truth, groups),
         kept=SomeRows.of(table, new, truth, groups),
+        counts=table.counts,
     )
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #26005eb6
-def in_words_of(fitted, frame, numbers, roles, coding):
+def numbers_of_columns(columns):
+    "The `columns` `(N,)` of a frame as an array `(N, p)`: words by their place, gaps as the median."
+    number = lambda c: (
+        c.to_numpy(float) if c.dtype.kind in "iufb" else pd.factorize(c, sort=True)[0]
+    )
+    table = np.column_stack([number(column) * 1.0 for column in columns])
+    return np.where(np.isnan(table), np.nanmedian(table, axis=0), table)
+
+
+def in_words_of(fitted, frame, numbers, roles, coding, encoder):
     """A `FittedMap` whose verdict has the names and units of a table.
 
     Parameters
     ----------
     fitted : FittedMap of the coordinates; frame : DataFrame, the table
     numbers : (N,) int array, its rows that were fitted; roles : Roles
-    coding : how the feature is encoded
+    coding : how the feature is encoded; encoder : TableEncoder
     """
     what = " and ".join(roles.features) + " (on a circle of radius 1)" * isinstance(coding, Angle)
-    columns = [frame[name].iloc[numbers] for name in roles.data]
-    table = np.column_stack(
-        [
-            c.to_numpy(float) if c.dtype.kind in "iufb" else pd.factorize(c, sort=True)[0] * 1.0
-            for c in columns
-        ]
-    )
-    gaps = np.isnan(table)
-    table = np.where(gaps, np.nanmedian(table, axis=0), table)
-    options = dict(table=table, numbers=numbers, names=roles.data, what=what)
-    options |= dict(grouped=roles.groups is not None)
-    verdict = replace(fitted.verdict, cautions=audit(fitted.rows, **options), what=what)
-    return replace(fitted, verdict=verdict)
+    options = dict(numbers=numbers, what=what, grouped=roles.groups is not None)
+    if encoder.many:
+        options |= dict(names=encoder.labels())
+    else:
+        columns = [frame[name].iloc[numbers] for name in roles.data]
+        options |= dict(names=roles.data, table=numbers_of_columns(columns))
+    cautions = audit(fitted.rows, **options)
+    other = [plan.name for plan in roles.plans if plan.use == UNNAMED]
+    if roles.groups is None and (found := likely_groups(frame, other)):
+        cautions = [caution for caution in cautions if caution[0] != "copies"] + [("groups", found)]
+    return replace(fitted, verdict=replace(fitted.verdict, cautions=cautions, what=what))
 
 
 def read_for_fit(options, source, model):
@@ -713,8 +766,10 @@ def column_relevance(fitted, seed=0, level=0.05, draws=199):
     ----------
     fitted : FittedTable; seed : int, default 0, draws rows, orders and signs
     level : float, default 0.05, probability that any irrelevant column is above the threshold
-    draws : int, default 199, signs drawn for the threshold
+    draws : int, default 199, signs or orders drawn for the threshold
     """
+    if fitted.encoder.many:
+        return relevance_of_many(fitted, seed, level, draws)
     rng = np.random.default_rng(seed)
     judged = unseen(fitted, rng)
     growth = np.vstack([growth_of_error(fitted, *pair, rng) for pair in judged])
@@ -729,6 +784,28 @@ def column_relevance(fitted, seed=0, level=0.05, draws=199):
     return Relevance(fitted.encoder.names, values, chance, threshold, p_values, "permutation")
 
 
+def relevance_of_many(fitted, seed, level, draws):
+    """`column_relevance` for sparse rows: shares of the variation of columns that the map explains.
+
+    Rows that were kept back are judged, or those of the training, where they are held out. With fewer
+    than eight groups single rows are permuted.
+    """
+    few = lambda rows: rows.groups is not None and len(np.unique(rows.groups)) < LEAST_GROUPS
+    rows = (
+        fitted.kept
+        if len(fitted.kept) >= 8 * LEAST_GROUPS and not few(fitted.kept)
+        else fitted.rows
+    )
+    given = dict(kind="projection", groups=None if few(rows) else rows.groups)
+    given |= dict(n_permutations=draws, level=level, random_state=seed)
+    found = relevance_baseline(fitted.model, fitted.encode(rows.frame), **given)
+    # of the coordinates of one column the best
+    best = np.lexsort((found.values, owners := fitted.encoder.owners))
+    best = best[np.flatnonzero(np.diff(owners[best], append=-1))]
+    values, chance, p_values = found.values[best], found.chance[best], found.p_values[best]
+    return Relevance(fitted.encoder.names, values, chance, found.threshold, p_values, found.kind)
+
+# %% ../../nbs/12_application/48b_table_map.ipynb #d0378185
 def unseen(fitted, rng):
     """Rows, and an estimate that was not fitted to them, as a list of pairs.
 
@@ -799,8 +876,7 @@ def changed_columns(fitted, row, other, value, error, branch):
     value, error : (n,) arrays, the prediction that must hold, and within what
     branch : int, the branch that must hold
     """
-    order = np.argsort(fitted.relevance.values, kind="stable")
-    names = [fitted.encoder.names[k] for k in order]
+    names = fitted.ranked_names()[::-1]
     same = lambda name: row[name].iloc[0] == other[name].iloc[0]
     changed, needed = other.copy(), []
     for name in names:
@@ -851,7 +927,8 @@ def rows_of_value(fitted, placed, n, branch):
     apart = np.abs(values - placed.values[0]) / tolerance(values, placed, n)
     same = np.flatnonzero((apart <= 1).all(axis=1) & (wanted | single))
     same = same[np.argsort(apart[same].max(axis=1), kind="stable")[: CLOSE * n]]
-    gap = (known.rows.X[known.rows.inverse[same]] - placed.X) * fitted.weights
+    gap = as_dense(known.rows.X[known.rows.inverse[same]]) - as_dense(placed.X)
+    gap *= fitted.weights
     distance = np.linalg.norm(gap, axis=1)
     order = np.argsort(-distance if single else distance, kind="stable")[:n]
     return same[order], distance[order]
@@ -868,7 +945,7 @@ def other_ways(fitted, row, n, branch=None):
     Returns
     -------
     DataFrame with a line for each row: `branch`, `feature`, `distance`, `must_change` if there are
-    several branches, and its columns
+    several branches and no sparse rows, and its columns
     """
     check_number("n", n, 1, integer=True)
     if len(row) != 1:
@@ -878,14 +955,15 @@ def other_ways(fitted, row, n, branch=None):
     found = fitted.rows.part(chosen)
     first = {"training_row": found.numbers, "branch": ways.branch[chosen]}
     last = {"distance": distance}
-    if ways.count > 1:
+    if ways.count > 1 and not fitted.encoder.many:
         given = placed.values[0], tolerance(fitted.model.map_.values, placed, n)
         change = lambda k: changed_columns(
             fitted, row, found.part([k]).frame, *given, ways.branch[chosen[k]]
         )
         last["must_change"] = [", ".join(change(k)) for k in range(len(chosen))]
     truth = apart(dict(zip(fitted.roles.features, found.truth.T)), [*first, *last])
-    return with_columns(pd.DataFrame(first | truth | last), found.frame[fitted.ranked_names()])
+    columns = cells_of(fitted.encoder, found.frame, fitted.ranked_names())
+    return with_columns(pd.DataFrame(first | truth | last), columns)
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #56432577
 def as_kind(column, part):
@@ -917,7 +995,7 @@ def ready(table, fitted, index=None):
     table : Table; fitted : FittedTable
     index : str, default None, column that names the rows; None: that of the training, or its own
     """
-    missing = [name for name in fitted.encoder.names if name not in table.names]
+    missing = [p.name for p in fitted.encoder.parts if p.name not in table.names]
     missing += [index] * (index is not None and index not in table.names)
     if missing:
         raise table.lacks(missing)
@@ -927,7 +1005,8 @@ def ready(table, fitted, index=None):
             column = table.frame[part.name]
             if isinstance(part, NumberColumn) and part.name in table.problems:
                 raise ValueError(table.problems[part.name].partition(", or --ignore")[0])
-            columns[part.name] = as_kind(column, part)
+            aligned = getattr(part, "aligned", lambda column: as_kind(column, part))
+            columns[part.name] = aligned(column)
         except ValueError as error:
             problems.append(f"column {part.name!r} {error}")
     if problems:
@@ -1066,11 +1145,13 @@ def alike_rows(fitted, table, n):
     told["distance"] = distance.ravel()
     truth = dict(zip(fitted.roles.features, found.truth.T))
     told |= apart(truth, [*names, *told, *ours])
-    differ = fitted.differing(X[asked], known.rows.X[known.rows.inverse][near.ravel()])
-    names_of, above = fitted.encoder.names, fitted.relevance.above
-    order = [k for k in np.argsort(-fitted.relevance.values, kind="stable") if above[k]]
-    told["differs"] = [", ".join(names_of[k] for k in order if row[k]) for row in differ]
-    return with_columns(with_values(names, told), found.frame[fitted.ranked_names()])
+    above = {name for name, *_, passed in fitted.relevance.ranked() if passed}
+    columns = fitted.ranked_names()
+    relevant = [name for name in columns if name in above]
+    other = known.rows.X[known.rows.inverse[near.ravel()]]
+    differ = differing(fitted.encoder, X[asked], other, relevant)
+    told["differs"] = [", ".join(np.array(relevant, dtype=object)[row]) for row in differ]
+    return with_columns(with_values(names, told), cells_of(fitted.encoder, found.frame, columns))
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #9d857c14
 class TableMap(Storage, BaseEstimator):

@@ -18,13 +18,17 @@ from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 
 try:
     import pandas as pd
+    from pandas.api.extensions import ExtensionArray, ExtensionDtype
+    from pandas.api.indexers import check_array_indexer
 except ImportError:
     raise ImportError("tables need pandas: pip install 'idm_nb[tables]'") from None
 
-from ..core.checks import LARGEST
+from ..core.checks import LARGEST, MOST_AXES
+from ..core.files import Storage
 
 # %% ../../nbs/12_application/47_tables.ipynb #7d12fcc2
 GAPS = (
@@ -64,6 +68,7 @@ class Style:
     words: tuple = ()
     dates: dict | None = None
     sheet: str | None = None
+    counts: bool | None = None
 
     def __post_init__(self):
         if self.thousands == "." and self.decimal == ".":
@@ -196,6 +201,8 @@ def typed(column, style):
         words = column.dtype.categories.dtype
         column = column.astype(words if column.notna().all() else object)
     kind = column.dtype.kind
+    if kind == "R":
+        return column, None
     if kind == "M":
         return column.dt.tz_localize(None) if getattr(column.dtype, "tz", None) else column, None
     if kind == "m":
@@ -309,6 +316,7 @@ class Table:
     notes : list of str, what was decided when the table was read
     problems : dict from a column to what is wrong with it and what to type
     dates : dict from a column of dates that were text to their format
+    counts : bool, were the genes of cells counts, which are now logarithms
 
     Examples
     --------
@@ -324,6 +332,7 @@ class Table:
     notes: list = field(default_factory=list)
     problems: dict = field(default_factory=dict)
     dates: dict = field(default_factory=dict)
+    counts: bool = False
 
     names = property(lambda self: list(self.frame.columns))
     rows = property(lambda self: self.frame.index.to_numpy())
@@ -379,6 +388,71 @@ def numbers_of(table, name):
         raise ValueError(f"{table.source}: column {name!r} holds {what}")
     return column.to_numpy(float)
 
+# %% ../../nbs/12_application/47_tables.ipynb #3f80e40f
+class RowsDtype(ExtensionDtype):
+    "The type of a column of sparse rows."
+
+    name, type, kind, na_value = "sparse rows", sp.csr_matrix, "R", None
+
+    @classmethod
+    def construct_array_type(cls):
+        return SparseRows
+
+
+class SparseRows(Storage, ExtensionArray):
+    """A column of a data frame, each cell of which is a row of a sparse matrix.
+
+    Parameters
+    ----------
+    table : (N, m) sparse matrix; names : sequence of m str, its columns
+    """
+
+    dtype = RowsDtype()
+
+    def __init__(self, table, names):
+        self.table, self.names = sp.csr_matrix(table), np.array(list(map(str, names)), dtype=object)
+
+    @classmethod
+    def _from_sequence(cls, rows, *, dtype=None, copy=False):
+        return rows
+
+    @classmethod
+    def _concat_same_type(cls, parts):
+        return cls(sp.vstack([part.table for part in parts], "csr"), parts[0].names)
+
+    def __getitem__(self, chosen):
+        if isinstance(chosen, (int, np.integer)):
+            return self.table[[chosen]]
+        return SparseRows(self.table[check_array_indexer(self, chosen)], self.names)
+
+    def take(self, indices, *, allow_fill=False, fill_value=None):
+        if allow_fill and np.any(np.less(indices, 0)):
+            raise ValueError("sparse rows have no gaps")
+        return self[np.asarray(indices)]
+
+    def __len__(self):
+        return self.table.shape[0]
+
+    def __eq__(self, other):
+        return NotImplemented
+
+    def isna(self):
+        return np.zeros(len(self), dtype=bool)
+
+    def copy(self):
+        return SparseRows(self.table.copy(), self.names)
+
+    nbytes = property(lambda self: self.table.data.nbytes + self.table.indices.nbytes)
+
+
+def with_sparse_rows(frame):
+    "A `frame` whose sparse columns, if they are more than a thousand, are one of `SparseRows`."
+    many = [n for n, kind in frame.dtypes.items() if isinstance(kind, pd.SparseDtype)]
+    if len(many) <= MOST_AXES:
+        return frame
+    rows = SparseRows(frame[many].sparse.to_coo(), many)
+    return frame.drop(columns=many).assign(**{"sparse columns": rows})
+
 # %% ../../nbs/12_application/47_tables.ipynb #8585fc06
 def table_of(frame, style=None, source="table", index=None, notes=()):
     """The `Table` of a data frame of any library, or of a dict from name to column.
@@ -398,7 +472,7 @@ def table_of(frame, style=None, source="table", index=None, notes=()):
     elif isinstance(frame, pd.DataFrame) and frame.index.name is not None:
         index = index or str(frame.index.name)
         frame = frame.reset_index()
-    frame = pd.DataFrame(frame)
+    frame = with_sparse_rows(pd.DataFrame(frame))
     names = distinct(list(map(str, frame.columns)), source, "one of them")
     frame = frame.set_axis(names, axis=1).set_axis(pd.RangeIndex(1, len(frame) + 1))
     style = replace(style, index=style.index or index)
@@ -734,10 +808,11 @@ def read_cells(path, style):
     ----------
     path : of the file; style : Style
     """
-    from idm_nb.app.anndata import read_h5ad
+    from idm_nb.app.anndata import COUNTED, cells_of
 
-    columns, data = read_h5ad(path)
-    return replace(table_of(columns, style, path, "cell"), data=data)
+    columns, data, counts = cells_of(path, counts=style.counts)
+    table = table_of(columns, style, path, "cell", [COUNTED] * counts)
+    return replace(table, data=data, counts=counts)
 
 
 PARQUET, FEATHER, EXCEL = (".parquet", ".pq"), (".feather", ".arrow"), (".xlsx", ".xlsm")
@@ -802,6 +877,7 @@ def read_table(path, **style):
     words : sequence of str, default (), columns whose entries are words, also if they look like numbers
     dates : dict, default None: found; formats of columns of dates, such as {"day": "%d/%m/%Y"}
     sheet : str, default None (the first), sheet of an Excel file
+    counts : bool, default None, are the genes of an h5ad file counts; see `idm_nb.app.anndata.fit`
 
     Returns
     -------

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from ..core.checks import check_points
 from ..core.files import Storage
-from ..core.rows import PrincipalAxes, distinct_rows
+from ..core.rows import distinct_rows
 from ..core.work import labels_of
 
 # %% ../../nbs/08_branches/33_contrast.ipynb #5f35a5b4
@@ -379,5 +379,6 @@ def branch_contrast(model, X, features=None, **options):
     found["ranges"] = graph.nodes[ends] if len(graph.nodes) else None
     rows = placed.X
     if sp.issparse(rows):
-        rows, found["table"] = PrincipalAxes(rows, 64)(rows), rows
+        axes = getattr(model, "model", model).map_.rows.basis.first(64)
+        rows, found["table"] = axes(rows), rows
     return BranchContrast(rows, placed.values, placed.branch, **{**found, **options})

@@ -269,10 +269,10 @@ def placed_on(graph, X, heights=None):
         branch = chances.argmax(axis=1)
     if graph.glued is not None:
         height, fine = values[:, 0], chances
-        chances = np.zeros((len(X), len(graph.branches)))
+        chances = np.zeros((len(fine), len(graph.branches)))
         for b, share in enumerate(fine.T):
-            to = graph.glued.at(np.full(len(X), b), height)
-            np.add.at(chances, (np.arange(len(X)), to), share)
+            to = graph.glued.at(np.full(len(fine), b), height)
+            np.add.at(chances, (np.arange(len(fine)), to), share)
         branch = graph.glued.at(branch, height)
     return SimpleNamespace(X=X, values=values, probability=chances, branch=branch)
 

@@ -9,11 +9,13 @@ __all__ = ['Relevance', 'feature_relevance', 'relevance_baseline']
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import orth
 from sklearn.base import clone, is_regressor
 from sklearn.utils import check_random_state
 
 from idm_nb.core.checks import (
+    MOST_AXES,
     check_choice,
     check_features,
     check_groups,
@@ -23,6 +25,7 @@ from idm_nb.core.checks import (
     is_auto,
 )
 from ..core.files import Storage
+from ..core.rows import column_means
 from ..core.work import chunks, labels_of, one_thread, sums_by
 from ..regression.kernel import some_rows
 from ..regression.stacked import FeatureRegressor
@@ -33,7 +36,17 @@ MOST_FUNCTIONS = 16  # upper limit of "auto"
 
 
 def unit_columns(X):
-    "Columns with mean zero and length one; constant columns become zero."
+    """Columns with mean zero and length one; constant columns become zero.
+
+    Sparse columns are not moved: their mean does not matter to functions of mean zero.
+    """
+    if sp.issparse(X):
+        squares = column_means(X.power(2)) - column_means(X) ** 2
+        length = np.sqrt(X.shape[0] * np.maximum(squares, 0))
+        constant = length <= 1e-6 * max(length.max(), 1e-300)
+        return (
+            X @ sp.diags_array(np.where(constant, 0, 1 / np.where(constant, 1, length)))
+        ).tocsr()
     centered = X - X.mean(axis=0)
     length = np.linalg.norm(centered, axis=0)
     constant = length <= np.sqrt(len(X)) * 1e-12 * np.abs(X).max(axis=0)
@@ -52,7 +65,7 @@ def projection_shares(functions, units):
     -------
     (m,) array between 0 and 1; a constant column gets 0
     """
-    return np.minimum(np.sum((functions.T @ units) ** 2, axis=0), 1.0)
+    return np.minimum(np.sum((units.T @ functions) ** 2, axis=1), 1.0)
 
 
 def enough_functions(functions, predicted, share=0.95, least=4):
@@ -87,7 +100,7 @@ def prediction_of(model):
     call = model.predict if is_regressor(model) else getattr(model, "transform", None)
     if call is None:
         raise TypeError(f"{type(model).__name__} has neither predictions nor coordinates")
-    return lambda X: np.asarray(call(X), dtype=float).reshape(len(X), -1)
+    return lambda X: np.asarray(call(X), dtype=float).reshape(X.shape[0], -1)
 
 # %% ../../nbs/11_study/44_relevance.ipynb #161577e5
 MOST_FOR_KERNELS = 32  # for more columns, kernels would take too long
@@ -144,12 +157,13 @@ class Projection:
     """
 
     def __init__(self, model, X, n_functions, groups):
-        self.units, self.groups = unit_columns(check_points(X, min_points=8)), groups
+        rows = sp.csr_array(X) if sp.issparse(X) else check_points(X, min_points=8)
+        self.units, self.groups = unit_columns(rows), groups
         self.functions = learned_functions(model, X, n_functions)
         self.values = projection_shares(self.functions, self.units)
 
     def draws(self, count, rng):
-        orders = (shuffled_rows(len(self.units), self.groups, rng) for _ in range(count))
+        orders = (shuffled_rows(len(self.functions), self.groups, rng) for _ in range(count))
         return np.array([projection_shares(self.functions[order], self.units) for order in orders])
 
 
@@ -190,18 +204,28 @@ class Exchange:
 LEAST_GROUPS = 8  # with fewer there are too few permutations and signs
 
 
+def kind_for(kind, X):
+    "The `kind` of relevance for rows `X` `(N, m)`; auto depends on their columns."
+    check_choice("kind", kind, ("auto", "local", "projection"))
+    many = sp.issparse(X) or np.shape(X)[1] > MOST_AXES
+    if kind == "local" and many:
+        raise ValueError(
+            f"kind='local' is for dense tables of at most {MOST_AXES} columns: give kind='projection'"
+        )
+    return kind if kind != "auto" else "projection" if many else "local"
+
+
 def measured(kind, model, X, y, groups, n_functions, n_rows, **options):
     """The `Projection` or `Exchange`, by `kind`, after a check of the arguments.
 
     `model`, `X`, `y`, `groups`, `n_functions`, `n_rows` and the options are those of
     `relevance_baseline`.
     """
-    check_choice("kind", kind, ("local", "projection"))
     if not is_auto(n_functions):
         check_number("n_functions", n_functions, 1, integer=True)
     check_number("n_rows", n_rows, 8, integer=True)
-    y = None if y is None else check_features(y, len(X))
-    groups = check_groups(groups, len(X), LEAST_GROUPS)
+    y = None if y is None else check_features(y, np.shape(X)[0])
+    groups = check_groups(groups, np.shape(X)[0], LEAST_GROUPS)
     if kind == "projection":
         return Projection(model, X, n_functions, groups)
     return Exchange(model, X, y, groups, n_rows, **options)
@@ -266,7 +290,7 @@ def feature_relevance(
     X,
     y=None,
     *,
-    kind="local",
+    kind="auto",
     n_functions="auto",
     groups=None,
     n_rows=500,
@@ -278,11 +302,12 @@ def feature_relevance(
     Parameters
     ----------
     model : fitted estimator with `predict` or `transform`, or a pipeline that ends in one
-    X : (N, m) array or data frame, rows that were not used for training
+    X : (N, m) array, sparse matrix or data frame, rows that were not used for training
     y : (N,) or (N, n) array, default None
         Features of the rows. With them the local relevance is the growth of the squared error,
         without them the change of the prediction.
-    kind : "local" or "projection", default "local"
+    kind : "auto", "local" or "projection", default "auto"
+        "auto": "local" for a dense table of at most a thousand columns, else "projection".
         "local": effect of an exchange of the column alone, in units of the variance. For a
         model without `predict`, its coordinates take the place of predictions.
         "projection": share of the variance of the column that the learned space explains; it
@@ -314,6 +339,7 @@ def feature_relevance(
     array([False,  True, False])
     """
     check_seed(random_state)
+    kind = kind_for(kind, X)
     options = dict(n_functions=n_functions, n_rows=n_rows, regressor=regressor)
     options["rng"] = check_random_state(random_state)
     with one_thread():
@@ -325,7 +351,7 @@ def relevance_baseline(
     X,
     y=None,
     *,
-    kind="local",
+    kind="auto",
     n_functions="auto",
     groups=None,
     n_rows=500,
@@ -373,6 +399,7 @@ def relevance_baseline(
             f"n_permutations={n_permutations} cannot reach level={level}: give at least "
             f"{int(np.ceil(1 / level)) - 1}"
         )
+    kind = kind_for(kind, X)
     if kind == "local" and (y is None or not is_regressor(model)):
         raise ValueError(
             "kind='local' compares predictions with features: pass y and a model that predicts "

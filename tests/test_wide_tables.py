@@ -1,0 +1,156 @@
+"""Tables with thousands of sparse columns: `TableMap`, files of cells and the command."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from idm_nb import IteratedDiffusionMap, TableMap, feature_relevance
+from idm_nb.app.command_line import main
+from idm_nb.app.tables import SparseRows, table_of
+from idm_nb.study import relevance_baseline
+
+N, M = 240, 1200
+OPTIONS = dict(model=IteratedDiffusionMap(regressor="ridge"), random_state=0)
+
+
+@pytest.fixture(scope="module")
+def cells():
+    "Counts, hours and fates: 40 clock genes, and 40 genes of each of two fates after hour 10."
+    rng = np.random.default_rng(0)
+    hours, fate = rng.uniform(0, 24, N), rng.random(N) < 0.5
+    rate, late = np.full((N, M), 0.2), np.clip(hours - 10, 0, None)[:, None]
+    rate[:, :40] *= np.exp(hours[:, None] / 8)
+    rate[:, 40:80] *= 1 + 2 * late * fate[:, None]
+    rate[:, 80:120] *= 1 + 2 * late * ~fate[:, None]
+    names = [f"clock{k}" for k in range(40)] + [f"fate{k}" for k in range(80)]
+    names += [f"gene{k}" for k in range(M - 120)]
+    obs = pd.DataFrame({"hours": hours, "donor": (np.arange(N) % 20).astype(str)})
+    return sp.csr_matrix(rng.poisson(rate)), obs.set_axis([f"cell{k}" for k in range(N)]), names
+
+
+def frame_of(cells):
+    "The cells as a frame of sparse columns with the hours."
+    X, obs, names = cells
+    logs = sp.csr_matrix(X, dtype=float).log1p()
+    frame = pd.DataFrame.sparse.from_spmatrix(logs, columns=names)
+    return frame.assign(
+        hours=obs.hours.to_numpy(), dose=np.where(np.arange(N) % 9, np.arange(N), np.nan)
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted(cells):
+    return TableMap("hours", ignore=["dose"], **OPTIONS).fit(frame_of(cells))
+
+
+def test_a_frame_of_sparse_columns_gives_the_map_of_its_matrix(cells, fitted):
+    frame, found = frame_of(cells).drop(columns="dose"), fitted.fitted_
+    assert [plan.kind for plan in found.roles.plans if plan.data] == ["sparse"]
+    rows = found.rows.numbers - 1
+    X = sp.csr_matrix(frame.drop(columns="hours").sparse.to_coo())
+    model = IteratedDiffusionMap(**fitted.model_.get_params())
+    model.fit(X[rows], frame.hours.to_numpy()[rows])
+    assert np.array_equal(model.embedding_, fitted.model_.embedding_)
+    new = found.kept.numbers - 1
+    given = frame.iloc[new].drop(columns="hours")
+    assert np.array_equal(fitted.predict(given).predicted_hours, model.predict(X[new]))
+    turned = given[given.columns[::-1]].assign(more=1.0)
+    assert np.array_equal(fitted.predict(turned).predicted_hours, model.predict(X[new]))
+    with pytest.raises(ValueError, match="lacks 2 columns of training, first 'fate7'"):
+        fitted.predict(given.drop(columns=["fate7", "gene9"]))
+
+
+def test_what_is_said_of_columns_names_the_genes(fitted, tmp_path):
+    found = fitted.relevance()
+    assert len(found) == M and fitted.relevance_.kind == "projection"
+    real = ~found.column.str.startswith("gene")
+    assert found.above_chance[real].mean() > 0.8 and found.above_chance[~real].mean() < 0.05
+    assert fitted.fitted_.ways.count == 3
+    told = fitted.fitted_.contrast.table()
+    assert len(told) > 40 and sum(row["column"].startswith("fate") for row in told) > 0.9 * len(
+        told
+    )
+    late = np.flatnonzero(fitted.fitted_.rows.truth[:, 0] > 15)[:1]
+    row = fitted.fitted_.rows.part(late)
+    table = table_of({"sparse columns": row.columns["sparse columns"]})
+    alike = fitted.alike(table, 3)
+    assert alike.differs[0] == "" and alike.columns[-20:].tolist() == found.column[:20].tolist()
+    assert len(fitted.counterparts(table, 2)) == 2
+    page = fitted.report()
+    assert "1200" in page and "share of its variation" in page and "gene900" not in page
+    fitted.save(tmp_path / "m.npz")
+    again = TableMap.load(tmp_path / "m.npz")
+    pd.testing.assert_frame_equal(again.predict(table), fitted.predict(table))
+    pd.testing.assert_frame_equal(again.relevance(), found)
+
+
+def test_other_columns_stand_beside_sparse_ones(cells):
+    model = TableMap("hours", **OPTIONS).fit(frame_of(cells))
+    found = model.fitted_.encoder
+    assert found.labels()[:3] == ["dose", "dose has a gap", "clock0"]
+    assert model.relevance().above_chance[model.relevance().column == "dose"].tolist() == [False]
+
+
+def test_relevance_of_wide_rows_is_that_of_dense_ones(cells, fitted):
+    X = fitted.fitted_.encode(fitted.fitted_.rows.frame)
+    dense = feature_relevance(fitted.model_, X.toarray())
+    assert np.allclose(feature_relevance(fitted.model_, X), dense, atol=1e-8)
+    first, second = (relevance_baseline(fitted.model_, Z) for Z in (X, X.toarray()))
+    assert first.kind == "projection" and np.array_equal(first.above, second.above)
+    with pytest.raises(
+        ValueError, match="kind='local' is for dense tables of at most 1000 columns"
+    ):
+        feature_relevance(fitted.model_, X, kind="local")
+
+
+def test_sparse_rows_are_a_column_of_a_frame():
+    rows = SparseRows(sp.eye_array(4), "abcd")
+    frame = pd.DataFrame({"k": range(4), "rows": rows}, index=range(1, 5))
+    part = frame[frame.k > 1]["rows"].array
+    assert np.array_equal(part.table.toarray(), np.eye(4)[2:]) and not part.isna().any()
+    both = pd.concat([frame.iloc[:1], frame.iloc[3:]])["rows"].array
+    assert np.array_equal(both.table.toarray(), np.eye(4)[[0, 3]])
+    assert rows[1].shape == (1, 4) and len(rows.copy()) == 4 and rows.nbytes > 0
+    with pytest.raises(ValueError, match="no gaps"):
+        rows.take([0, -1], allow_fill=True)
+
+
+def test_the_command_ends_with_genes_of_fates(cells, tmp_path, capsys):
+    anndata = pytest.importorskip("anndata")
+    X, obs, names = cells
+    table = anndata.AnnData(X, obs, pd.DataFrame(index=names))
+    table.write_h5ad(tmp_path / "cells.h5ad")
+    common = ["--feature", "hours", "--regressor", "ridge", "--quiet"]
+    given = ["fit", str(tmp_path / "cells.h5ad"), *common]
+    assert main([*given, "--out", str(tmp_path / "all")]) == 0
+    captured = capsys.readouterr()
+    assert "logarithms of counts" in captured.err and "give groups='donor'" in captured.out
+    page = (tmp_path / "all" / "report.html").read_text()
+    assert "logarithms of counts" in page and "give groups=" in page
+    genes = pd.read_csv(tmp_path / "all" / "branch_columns.csv")
+    assert len(genes) > 20 and genes.column.str.startswith("fate").mean() > 0.9
+    cells_ = pd.read_csv(tmp_path / "all" / "predictions.csv")
+    assert len(cells_) == N and np.corrcoef(cells_.hours, cells_.predicted_hours)[0, 1] > 0.9
+    out = tmp_path / "placed.h5ad"
+    new = ["transform", str(tmp_path / "all" / "model.npz"), str(tmp_path / "cells.h5ad")]
+    assert main([*new, "--out", str(out), "--quiet"]) == 0
+    placed = anndata.read_h5ad(out)
+    assert np.allclose(placed.obs.idm_prediction, cells_.predicted_hours)
+    assert main([*given, "--group", "donor", "--no-counts", "--out", str(tmp_path / "raw")]) == 0
+    captured = capsys.readouterr()
+    assert "logarithms" not in captured.err and "give groups" not in captured.out
+
+
+def test_genes_describe_branches_of_components(cells, tmp_path):
+    anndata = pytest.importorskip("anndata")
+    X, obs, names = cells
+    table = anndata.AnnData(X, obs, pd.DataFrame(index=names))
+    logs = sp.csr_matrix(X, dtype=float).log1p().toarray()
+    logs -= logs.mean(axis=0)
+    table.obsm["X_pca"] = logs @ np.linalg.svd(logs, full_matrices=False)[2][:4].T
+    table.write_h5ad(tmp_path / "cells.h5ad")
+    model = TableMap("hours", holdout=0, **OPTIONS).fit(tmp_path / "cells.h5ad")
+    assert model.relevance().column.str.startswith("X_pca").all()
+    told = [row["column"] for row in model.fitted_.contrast.table()]
+    assert len(told) > 20 and sum(name.startswith("fate") for name in told) > 0.9 * len(told)
