@@ -6,8 +6,9 @@ import pytest
 import scipy.sparse as sp
 
 from idm_nb import IteratedDiffusionMap, TableMap, feature_relevance
+from idm_nb.app.columns import SparseRows
 from idm_nb.app.command_line import main
-from idm_nb.app.tables import SparseRows, table_of
+from idm_nb.app.tables import table_of
 from idm_nb.study import relevance_baseline
 
 N, M = 240, 1200

@@ -12,6 +12,8 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from pandas.api.extensions import ExtensionArray, ExtensionDtype
+from pandas.api.indexers import check_array_indexer
 from scipy.sparse.linalg import svds
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.impute import KNNImputer
@@ -157,6 +159,62 @@ class DateColumn(Storage):
     def labels(self):
         waves = [f"{wave} of the {name}" for name in self.cycles for wave in ("sine", "cosine")]
         return [f"{self.name} ({part})" for part in ["days", *waves]]
+
+# %% ../../nbs/12_application/47b_columns.ipynb #da3a71ca
+class RowsDtype(ExtensionDtype):
+    "The type of a column of sparse rows."
+
+    name, type, kind, na_value = "sparse rows", sp.csr_matrix, "R", None
+
+    @classmethod
+    def construct_array_type(cls):
+        return SparseRows
+
+
+class SparseRows(Storage, ExtensionArray):
+    """A column of a data frame, each cell of which is a row of a sparse matrix.
+
+    Parameters
+    ----------
+    table : (N, m) sparse matrix; names : sequence of m str, its columns
+    """
+
+    dtype = RowsDtype()
+
+    def __init__(self, table, names):
+        self.table, self.names = sp.csr_matrix(table), np.array(list(map(str, names)), dtype=object)
+
+    @classmethod
+    def _from_sequence(cls, rows, *, dtype=None, copy=False):
+        return rows
+
+    @classmethod
+    def _concat_same_type(cls, parts):
+        return cls(sp.vstack([part.table for part in parts], "csr"), parts[0].names)
+
+    def __getitem__(self, chosen):
+        if isinstance(chosen, (int, np.integer)):
+            return self.table[[chosen]]
+        return SparseRows(self.table[check_array_indexer(self, chosen)], self.names)
+
+    def take(self, indices, *, allow_fill=False, fill_value=None):
+        if allow_fill and np.any(np.less(indices, 0)):
+            raise ValueError("sparse rows have no gaps")
+        return self[np.asarray(indices)]
+
+    def __len__(self):
+        return self.table.shape[0]
+
+    def __eq__(self, other):
+        return NotImplemented
+
+    def isna(self):
+        return np.zeros(len(self), dtype=bool)
+
+    def copy(self):
+        return SparseRows(self.table.copy(), self.names)
+
+    nbytes = property(lambda self: self.table.data.nbytes + self.table.indices.nbytes)
 
 # %% ../../nbs/12_application/47b_columns.ipynb #a6f7febe
 def as_dense(X):
@@ -380,6 +438,23 @@ class TableEncoder(Storage):
         return found
 
 # %% ../../nbs/12_application/47b_columns.ipynb #74f7ad9f
+FAR = 0.5  # standard deviations by which numbers of two rows are said to differ
+
+
+def differing(encoder, X, other, names):
+    "Mask `(q, p)`: in which of the columns `names` rows with coordinates `X` and `other` differ."
+    owners, all_names = encoder.owners, encoder.names
+    own = [np.flatnonzero(owners == all_names.index(name)) for name in names]
+    unit = np.concatenate([np.ones(len(owners)), *(p.spread for p in encoder.many)])
+    unit = np.maximum(unit[-len(owners) :], 1e-300)
+    far = lambda k: np.abs(as_dense(X[:, k]) - as_dense(other[:, k])) > FAR * unit[k]
+    return (
+        np.stack([far(k).any(axis=1) for k in own], axis=1)
+        if own
+        else np.empty((X.shape[0], 0), bool)
+    )
+
+
 def cells_of(encoder, frame, names):
     "The columns `names` of a `frame`, also those in sparse rows of an `encoder`, a DataFrame."
     found = {name: frame[name] for name in names if name in frame}

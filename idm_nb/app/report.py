@@ -16,8 +16,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from .columns import cells_of
-from .table_map import differing
+from .columns import cells_of, differing
 from .tables import with_values
 from ..core.checks import MOST_AXES
 from ..core.pictures import Colouring, bars, branch_legend, colour_bar, palette

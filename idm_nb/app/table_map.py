@@ -25,6 +25,7 @@ from idm_nb.app.columns import (
     TableEncoder,
     as_dense,
     cells_of,
+    differing,
     plan_of,
     plan_of_rows,
 )
@@ -570,20 +571,6 @@ class FittedTable(Storage):
         return names[:MOST_SHOWN] if len(names) > MOST_AXES else names
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #271dc8e2
-def differing(encoder, X, other, names):
-    "Mask `(q, p)`: in which of the columns `names` rows with coordinates `X` and `other` differ."
-    owners, all_names = encoder.owners, encoder.names
-    own = [np.flatnonzero(owners == all_names.index(name)) for name in names]
-    unit = np.concatenate([np.ones(len(owners)), *(p.spread for p in encoder.many)])
-    unit = np.maximum(unit[-len(owners) :], 1e-300)
-    far = lambda k: np.abs(as_dense(X[:, k]) - as_dense(other[:, k])) > FAR * unit[k]
-    return (
-        np.stack([far(k).any(axis=1) for k in own], axis=1)
-        if own
-        else np.empty((X.shape[0], 0), bool)
-    )
-
-
 def contrast_of(fitted):
     "`BranchContrast` of the training rows of `fitted`, a FittedTable."
     X, encoder, table = fitted.encode(fitted.rows.frame), fitted.encoder, []
@@ -1119,9 +1106,6 @@ def results_of(fitted, table, coordinates=False):
     return with_values(named_rows(table, table.index, found), found)
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #4295a3a1
-FAR = 0.5  # standard deviations by which numbers of two rows are said to differ
-
-
 @even_without_rows
 def alike_rows(fitted, table, n):
     """See `TableMap.alike`.

@@ -18,17 +18,14 @@ from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 
 try:
     import pandas as pd
-    from pandas.api.extensions import ExtensionArray, ExtensionDtype
-    from pandas.api.indexers import check_array_indexer
 except ImportError:
     raise ImportError("tables need pandas: pip install 'idm_nb[tables]'") from None
 
+from .columns import SparseRows
 from ..core.checks import LARGEST, MOST_AXES
-from ..core.files import Storage
 
 # %% ../../nbs/12_application/47_tables.ipynb #7d12fcc2
 GAPS = (
@@ -388,63 +385,7 @@ def numbers_of(table, name):
         raise ValueError(f"{table.source}: column {name!r} holds {what}")
     return column.to_numpy(float)
 
-# %% ../../nbs/12_application/47_tables.ipynb #3f80e40f
-class RowsDtype(ExtensionDtype):
-    "The type of a column of sparse rows."
-
-    name, type, kind, na_value = "sparse rows", sp.csr_matrix, "R", None
-
-    @classmethod
-    def construct_array_type(cls):
-        return SparseRows
-
-
-class SparseRows(Storage, ExtensionArray):
-    """A column of a data frame, each cell of which is a row of a sparse matrix.
-
-    Parameters
-    ----------
-    table : (N, m) sparse matrix; names : sequence of m str, its columns
-    """
-
-    dtype = RowsDtype()
-
-    def __init__(self, table, names):
-        self.table, self.names = sp.csr_matrix(table), np.array(list(map(str, names)), dtype=object)
-
-    @classmethod
-    def _from_sequence(cls, rows, *, dtype=None, copy=False):
-        return rows
-
-    @classmethod
-    def _concat_same_type(cls, parts):
-        return cls(sp.vstack([part.table for part in parts], "csr"), parts[0].names)
-
-    def __getitem__(self, chosen):
-        if isinstance(chosen, (int, np.integer)):
-            return self.table[[chosen]]
-        return SparseRows(self.table[check_array_indexer(self, chosen)], self.names)
-
-    def take(self, indices, *, allow_fill=False, fill_value=None):
-        if allow_fill and np.any(np.less(indices, 0)):
-            raise ValueError("sparse rows have no gaps")
-        return self[np.asarray(indices)]
-
-    def __len__(self):
-        return self.table.shape[0]
-
-    def __eq__(self, other):
-        return NotImplemented
-
-    def isna(self):
-        return np.zeros(len(self), dtype=bool)
-
-    def copy(self):
-        return SparseRows(self.table.copy(), self.names)
-
-    nbytes = property(lambda self: self.table.data.nbytes + self.table.indices.nbytes)
-
-
+# %% ../../nbs/12_application/47_tables.ipynb #c67f882b
 def with_sparse_rows(frame):
     "A `frame` whose sparse columns, if they are more than a thousand, are one of `SparseRows`."
     many = [n for n, kind in frame.dtypes.items() if isinstance(kind, pd.SparseDtype)]
@@ -808,9 +749,9 @@ def read_cells(path, style):
     ----------
     path : of the file; style : Style
     """
-    from idm_nb.app.anndata import COUNTED, cells_of
+    from idm_nb.app.anndata import COUNTED, columns_in_h5ad
 
-    columns, data, counts = cells_of(path, counts=style.counts)
+    columns, data, counts = columns_in_h5ad(path, counts=style.counts)
     table = table_of(columns, style, path, "cell", [COUNTED] * counts)
     return replace(table, data=data, counts=counts)
 
