@@ -502,11 +502,7 @@ class FittedTable(Storage):
 
     def reading(self, given):
         "Options of `read_table` for new rows: those `given`, with words and dates as in training."
-        parts = self.encoder.parts
-        words = [part.name for part in parts if part.kind in ("words", "text")]
-        words += [self.roles.index] * (self.roles.index is not None) + [*given.get("words", ())]
-        dates = {part.name: part.form for part in parts if part.kind == "date" and part.form}
-        return {"counts": self.counts, **given, "words": words, "dates": dates}
+        return reading_of_new(self, given)
 
     def encode(self, frame):
         "Coordinates `(N, m)` of the rows of a `frame`; gaps are filled from training rows."
@@ -571,6 +567,15 @@ class FittedTable(Storage):
         return names[:MOST_SHOWN] if len(names) > MOST_AXES else names
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #271dc8e2
+def reading_of_new(fitted, given):
+    "See `FittedTable.reading`; `fitted` is one, `given` a dict."
+    parts = fitted.encoder.parts
+    words = [part.name for part in parts if part.kind in ("words", "text")]
+    words += [fitted.roles.index] * (fitted.roles.index is not None) + [*given.get("words", ())]
+    dates = {part.name: part.form for part in parts if part.kind == "date" and part.form}
+    return {"counts": fitted.counts, **given, "words": words, "dates": dates}
+
+
 def contrast_of(fitted):
     "`BranchContrast` of the training rows of `fitted`, a FittedTable."
     X, encoder, table = fitted.encode(fitted.rows.frame), fitted.encoder, []
