@@ -57,7 +57,7 @@ def test_one_branch_has_no_panel_without_a_message():
     word = np.where(np.arange(300) % 7, "NaNometer", "</script>")
     table = pd.DataFrame(X, columns=["a", "b"]).assign(word=word, radius=y)
     page = TableMap("radius", model=KERNEL, random_state=0).fit(table).report()
-    assert "there is one way" in page and "different ways" not in page
+    assert "there is one branch" in page and "different ways" not in page
     assert "The branches</h2>" not in page and "Branch 1" not in page and "mostly" not in page
     # relevance, two effects, the map, and errors; no graph of branches and no table of them
     assert page.count("<img") == 5 and "joins" not in page
@@ -78,7 +78,7 @@ def test_a_branch_without_support_is_a_candidate_everywhere(monkeypatch):
     model = fit()
     fitted, page = model.fitted_, model.report()
     assert before.fitted_.ways.count > 1 == fitted.ways.count and fitted.ways.candidates
-    assert "there is one way. A further branch is a candidate" in page
+    assert "may be missed. A further branch is a candidate" in page
     assert "different ways" not in page and "The branches</h2>" not in page
     assert (model.predict(table).branch == 0).all() and "must_change" not in model.counterparts(
         table[:1]

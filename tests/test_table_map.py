@@ -287,10 +287,10 @@ def test_the_estimator_of_numbers_names_the_door_and_a_pipeline():
     from sklearn.preprocessing import StandardScaler
 
     names = dict(make_pipeline=make_pipeline, SimpleImputer=SimpleImputer, skrub=skrub)
-    names |= dict(StandardScaler=StandardScaler, IteratedDiffusionMap=lambda: KERNEL)
+    names |= dict(StandardScaler=StandardScaler, estimator=KERNEL)
     data, rate = TABLE.drop(columns="rate"), TABLE.rate
     with pytest.raises(
-        ValueError, match="numbers: 'ligand', 'base', 'day'. Use idm_nb.TableMap"
+        ValueError, match="numbers: 'ligand', 'base', 'day'. With a feature, use idm_nb.TableMap"
     ) as said:
         IteratedDiffusionMap().fit(data, rate)
     lines = [line.strip() for line in str(said.value).splitlines()[1:]]
@@ -299,6 +299,12 @@ def test_the_estimator_of_numbers_names_the_door_and_a_pipeline():
     assert model.score(data, rate) > 0.9 and model.get_feature_names_out()[0] == "rate"
     with pytest.raises(ValueError, match="words that have an order as numbers"):
         IteratedDiffusionMap().fit(data[["wet"]], TABLE.ligand)
+
+
+def test_a_row_with_an_unknown_word_is_novel(model):
+    new = NEW.assign(ligand=["BrettPhos", *NEW.ligand[1:]])
+    found, plain = model.predict(new), model.predict(NEW)
+    assert found.novel[0] and found[1:].equals(plain[1:]) and not plain.novel.all()
 
 
 def test_three_groups_cannot_show_which_columns_matter():

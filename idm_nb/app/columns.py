@@ -426,6 +426,13 @@ class TableEncoder(Storage):
         many = [part.encode(frame[part.name]) for part in self.many]
         return sp.hstack([*plain, *many], "csr") if len(plain + many) > 1 else (plain + many)[0]
 
+    def unknown(self, frame):
+        "Mask `(N,)` of rows of a `frame` with a word that training had not."
+        words = [part for part in self.plain if isinstance(part, WordColumn)]
+        return np.any(
+            [np.zeros(len(frame), bool), *(p.unknown(frame[p.name]) for p in words)], axis=0
+        )
+
     def surprises(self, frame):
         "Dict from a column of `frame` to (rows, an example) with a word that training had not."
         found = {}

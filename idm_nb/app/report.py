@@ -350,7 +350,7 @@ def depends_section(fitted):
         text += (
             " Each picture below gives all rows one value of a column, and leaves their other columns "
             "as they are: predictions of single rows, and in black the mean. Where the mean leaves the "
-            "grey band, the column does more than chance."
+            "grey band, the column does more than chance; effects of opposite sign cancel in the mean."
         )
     elif above and not fitted.encoder.many:
         text += " No single column moves the prediction much: they share what they tell."
@@ -447,7 +447,10 @@ def ways_section(fitted):
     feature, ways = fitted.roles.features[0], fitted.ways
     sure = fitted.model.verdict_.beats_chance and fitted.coding.unit is None
     table, marks = ways_table(fitted) if sure else ({}, {})
-    text = f"Rows with one value of {feature} form a single set at every value: there is one way."
+    text = (
+        f"At no value of {feature} were its rows found to fall into separate sets: there is one "
+        f"branch. Ways that few rows take may be missed."
+    )
     then = "that differ most from it. What differs is bold."
     if ways.count > 1:
         text = (
@@ -681,10 +684,10 @@ def advice(fitted):
         )
     if verdict.falls and verdict.fall >= SMALL:
         found.append("Measure more rows: the error still falls with their number.")
-    elif 1 - verdict.r2 > 1e-3:
+    elif verdict.most is not None and verdict.most < SMALL < 1 - verdict.r2:
         found.append(
-            "The rows do not show that more of them would help much. If the error is too large, "
-            "measure other columns, or the feature more exactly."
+            "If the error is too large, measure other columns, or the feature more exactly: more rows "
+            "would not help."
         )
     if len(fitted.kept) and fitted.placed_kept.novel.any():
         count = int(fitted.placed_kept.novel.sum())
@@ -741,7 +744,7 @@ def table_report(fitted, facts=None):
     source = fitted.source.rpartition("/")[2]
     key = {"table": source} if "." in source else {}
     key |= {"rows": fitted.count}
-    key |= {"rows drawn from them": drawn} if fitted.count > drawn else {}
+    key |= {"rows used": drawn} if fitted.count > drawn else {}
     key |= {"data columns": len(fitted.encoder.names), "rows kept back": len(fitted.kept)}
     key |= {"genes": "logarithms of counts per ten thousand"} if fitted.counts else {}
     key |= {"branches": ways.count}

@@ -106,7 +106,7 @@ def held_out_facts(numbers, plain, label=None):
         return {}
     facts = {
         "rows kept back": str(numbers["rows"]),
-        "R2 of the prediction": f"{numbers['r2']:.4f}",
+        "R2 on these rows": f"{numbers['r2']:.4f}",
         **{f"R2 of {name} on the data": f"{value:.4f}" for name, value in plain.items()},
         "95 % intervals hold": f"{numbers['coverage']:.1%}",
         "novel rows": str(numbers["novel"]),

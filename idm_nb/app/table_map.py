@@ -513,8 +513,11 @@ class FittedTable(Storage):
         return self.model.map_.rows.coordinates_of(X)
 
     def place(self, frame):
-        "`Placed` rows of a typed `frame`."
-        return self.model.map_.place(self.encode(frame))
+        "`Placed` rows of a typed `frame`; a row with a word that training had not is novel."
+        placed, unknown = self.model.map_.place(self.encode(frame)), self.encoder.unknown(frame)
+        if unknown.any():
+            placed.novel = placed.novel | unknown
+        return placed
 
     def decoded(self, placed):
         "Predictions and errors of `placed` rows, `(q, n)` each, in the units of the table."
@@ -1255,6 +1258,7 @@ class TableMap(Storage, BaseEstimator):
         Returns
         -------
         DataFrame with the row and its name, `predicted_<feature>`, `standard_error`, `branch`, `novel`
+        (unlike all training rows, or with a word that they do not have: do not trust its error)
         """
         return results_of(self.fitted_, self.typed(table), coordinates)
 
