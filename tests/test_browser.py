@@ -215,6 +215,13 @@ def test_page_without_python(chromium, tmp_path, scheme, width):
     assert page.get_by_role("slider", name="turn").input_value() == "-35"
     assert canvas.screenshot() != picture
     page.get_by_role("combobox", name="colour").select_option("column 2")
+    assert page.locator(".scale").inner_text().split() == [
+        f"{end(X[:, 2]):.3g}" for end in (min, max)
+    ]
+    canvas.hover(position=dict(x=60, y=100))  # the row that the click above has chosen, or next to it
+    assert re.fullmatch(r"data: row \d+", page.locator("figcaption").first.inner_text())
+    canvas.hover(position=dict(x=1, y=1))  # no row is drawn in the corner
+    assert page.locator("figcaption").all_inner_texts()[:2] == ["data", "after iteration 2"]
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert not errors and len(wanted) == 1, (errors, wanted)
     page.close()
