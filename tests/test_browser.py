@@ -218,7 +218,7 @@ def test_page_without_python(chromium, tmp_path, scheme, width):
     assert page.locator(".scale").inner_text().split() == [
         f"{end(X[:, 2]):.3g}" for end in (min, max)
     ]
-    canvas.hover(position=dict(x=60, y=100))  # the row that the click above has chosen, or next to it
+    canvas.hover(position=dict(x=60, y=100))  # the row that the click above has chosen
     assert re.fullmatch(r"data: row \d+", page.locator("figcaption").first.inner_text())
     canvas.hover(position=dict(x=1, y=1))  # no row is drawn in the corner
     assert page.locator("figcaption").all_inner_texts()[:2] == ["data", "after iteration 2"]
