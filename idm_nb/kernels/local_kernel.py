@@ -213,7 +213,8 @@ def local_generator(
         moment `m` instead, which differs where `m` is not constant.
     n_neighbors : int or "auto", default "auto"
         Number of neighbours on which the kernel is evaluated. "auto" takes all points at which the
-        Gaussian is above 1e-6.
+        Gaussian is above 1e-6; where `inverse_covariance` is zero on normal vectors, it leaves out
+        distant points, whose steps may have length zero.
 
     Returns
     -------
