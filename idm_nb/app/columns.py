@@ -280,7 +280,7 @@ class ColumnPlan(Storage):
 
 
 def plan_of_rows(column, use, data=False):
-    "The `ColumnPlan` of a `column` of sparse rows, and its `use`."
+    "The `ColumnPlan` of a `column` of sparse rows, and its `use`; whether it is `data`."
     many = len(column.array.names)
     return ColumnPlan(column.name, "sparse", 0, many, f"{many} columns: {use}", data)
 
@@ -449,7 +449,7 @@ FAR = 0.5  # standard deviations by which numbers of two rows are said to differ
 
 
 def differing(encoder, X, other, names):
-    "Mask `(q, p)`: in which of the columns `names` rows with coordinates `X` and `other` differ."
+    "Mask `(q, p)`: in which columns `names` of an `encoder` rows with coordinates `X` and `other` differ."
     owners, all_names = encoder.owners, encoder.names
     own = [np.flatnonzero(owners == all_names.index(name)) for name in names]
     unit = np.concatenate([np.ones(len(owners)), *(p.spread for p in encoder.many)])

@@ -43,7 +43,7 @@ from ..regression.verdict import N_NEAR
 # %% ../../nbs/12_application/50_results.ipynb #ff80d09a
 def plain_methods(fitted):
     "R2 of nearest neighbours and ridge regression on the rows that `fitted` kept back, a dict."
-    points = lambda rows: fitted.points(fitted.encode(rows.frame))
+    points = lambda rows: fitted.model.map_.rows.coordinates_of(fitted.encode(rows.frame))
     X, y = points(fitted.rows), fitted.coding.encode(fitted.rows.truth)
     known, groups = np.isfinite(y).all(axis=1), fitted.rows.groups
     X, y, groups = X[known], y[known], None if groups is None else groups[known]
@@ -91,7 +91,7 @@ def held_out_numbers(fitted):
         "coverage": float(np.mean(np.abs(missed) <= 1.96 * placed.errors)),
         "novel": int(placed.novel.sum()),
         "near_in_map": apart(model.embedding_, placed.embedding),
-        "near_in_data": apart(old, fitted.points(placed.X)),
+        "near_in_data": apart(old, model.map_.rows.coordinates_of(placed.X)),
     }
 
 

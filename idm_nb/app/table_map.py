@@ -508,10 +508,6 @@ class FittedTable(Storage):
         "Coordinates `(N, m)` of the rows of a `frame`; gaps are filled from training rows."
         return self.encoder.encode(frame, self.model.map_.rows.X)
 
-    def points(self, X):
-        "Dense coordinates `(N, k)` of encoded rows: `X` itself, or of a wide table on its axes."
-        return self.model.map_.rows.coordinates_of(X)
-
     def place(self, frame):
         "`Placed` rows of a typed `frame`; a row with a word that training had not is novel."
         placed, unknown = self.model.map_.place(self.encode(frame)), self.encoder.unknown(frame)
@@ -784,6 +780,10 @@ def relevance_of_many(fitted, seed, level, draws):
 
     Rows that were kept back are judged, or those of the training, where they are held out. With fewer
     than eight groups single rows are permuted.
+
+    Parameters
+    ----------
+    fitted, seed, level, draws : see `column_relevance`
     """
     few = lambda rows: rows.groups is not None and len(np.unique(rows.groups)) < LEAST_GROUPS
     rows = (
