@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
@@ -232,6 +233,8 @@ def fit(adata, key, *, use_rep="X_pca", groups=None, counts=None, key_added="idm
     if groups is None and (caution := likely_groups(adata.obs, other)):
         warnings.warn(caution, UserWarning, stacklevel=2)
     model = IteratedDiffusionMap(**params).fit(X, y, groups=together)
+    named = replace(model.verdict_, what=" and ".join(keys))
+    model.map_ = replace(model.map_, verdict=named)
     write(adata, model, X, keys, key_added)
     adata.uns[key_added] = summary(model, keys, use_rep, groups, counted)
     return model
@@ -323,7 +326,8 @@ def branch_genes(adata, *, key_added="idm", layer=None, every=False):
     ----------
     adata : AnnData with the results of `fit` or `project`
     key_added : str, default "idm", what the names of the results begin with
-    layer : str, default None, layer of the table to compare; None for `X`
+    layer : str, default None, layer of the table to compare; None for `X`, or for its logarithms if
+        `fit` found counts
     every : bool, default False: only genes above chance
 
     Returns
@@ -349,10 +353,12 @@ def branch_genes(adata, *, key_added="idm", layer=None, every=False):
     begin = f"{key_added}_prediction"
     values = np.column_stack([adata.obs[name] for name in adata.obs if str(name).startswith(begin)])
     branch = column_of(adata, f"{key_added}_branch")
-    used = adata.uns.get(key_added, {}).get("params", {}).get("use_rep", "X")
-    table, names = adata.X if layer is None else adata.layers[layer], branch.cat.categories
+    known = adata.uns.get(key_added, {}).get("params", {})
+    points, counts = genes_or(adata, known.get("use_rep", "X"), bool(known.get("counts")))
+    table, names = genes_or(adata, "X", counts)[0], branch.cat.categories
+    table = table if layer is None else adata.layers[layer]
     options = dict(table=table, columns=adata.var_names, name=begin)
-    codes, points = branch.cat.codes.to_numpy(), representation(adata, used)
+    codes = branch.cat.codes.to_numpy()
     if sparse.issparse(points):
         points = PrincipalAxes(points, 64)(points) if is_wide(points) else points.toarray()
     found = BranchContrast(points, values, codes, **options).table(every)
