@@ -62,4 +62,4 @@ def social(picture):
 if __name__ == "__main__":
     for name, data in pictures().items():
         (NBS / "images" / name).write_bytes(data)
-    (NBS / "images" / "social.png").write_bytes(social(figures(FIVE_MINUTES)["five-ring"]))
+    (NBS / "images" / "social.png").write_bytes(social(figures(FIVE_MINUTES)["five-branches"]))
