@@ -358,7 +358,7 @@ def write_arrow(kind, path, frames, count):
 
 # %% ../../nbs/12_application/48_partitions.ipynb #24dbe163
 WRITERS = {
-    **{kind: partial(write_text, kind) for kind in TEXT[:6]},
+    **{kind: partial(write_text, kind) for kind in TEXT if not kind.startswith(".txt")},
     **{kind: partial(write_arrow, kind) for kind in PARQUET + FEATHER},
     ".npy": write_npy,
     ".npz": write_npz,
