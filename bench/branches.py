@@ -1,6 +1,7 @@
 """Shapes with known Reeb graphs and tables without forks: how often the finder is right.
 
-Run by hand: `python bench/branches.py [draws] [shapes|new|many|nulls|tables]`; ten draws take about a minute each. The
+Run by hand: `python bench/branches.py [draws] [shapes|new|many|nulls|tables|sizes]`; ten draws take about a minute
+each. `sizes` are all shapes with 300 and with 3000 rows. The
 finder was built with the first shapes in sight; the `new` ones and those with `many` branches were tried afterwards. In the
 `tables` the feature depends on groups of rows, which are pieces without it and no forks.
 """
@@ -411,15 +412,21 @@ def counts(X, y):
     return graph.n_pieces, len(graph.branches), graph.n_loops, graph.n_ends
 
 
-def shapes(draws, which=SHAPES):
+def shapes(draws, which=SHAPES, rows=None):
     for name, (make, n, want) in which.items():
         start = time.process_time()
-        found = [counts(*make(n, np.random.default_rng(seed))) for seed in range(draws)]
+        found = [counts(*make(rows or n, np.random.default_rng(seed))) for seed in range(draws)]
         seconds = (time.process_time() - start) / draws
         others = collections.Counter(c for c in found if c != want).most_common(3)
         print(
             f"{name:18} {found.count(want):2}/{draws} of {want}, {seconds:.2f} s, others {others}"
         )
+
+
+def sizes(draws):
+    for n in 300, 3000:
+        print(f"with {n} rows")
+        shapes(draws, SHAPES | NEW | MANY, n)
 
 
 def nulls(draws):
@@ -447,5 +454,6 @@ if __name__ == "__main__":
         "many": lambda draws: shapes(draws, MANY),
         "nulls": nulls,
         "tables": tables,
+        "sizes": sizes,
     }
     RUNS[what](draws)

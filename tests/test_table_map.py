@@ -54,7 +54,8 @@ def test_saved_loaded_elsewhere_and_asked_for_raw_rows(tmp_path):
     code += "m.alike(n, 2).to_csv('a.csv', index=False); m.report('r.html')"
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     equal(pd.read_csv(tmp_path / "p.csv"), model.predict(NEW, coordinates=True))
-    there = pd.read_csv(tmp_path / "a.csv", parse_dates=["day"], keep_default_na=False)
+    gaps = dict(keep_default_na=False, na_values={"celsius": [""]})
+    there = pd.read_csv(tmp_path / "a.csv", parse_dates=["day"], **gaps)
     equal(there, model.alike(NEW, 2).replace({"base": {None: ""}}))
     assert (tmp_path / "r.html").read_text() == model.report()
 
@@ -220,7 +221,10 @@ def test_alike_and_counterparts_of_one_branch_return_the_rows(model):
     for named in (fit(table, index="lab"), fit(table.set_index("lab"))):
         assert named.predict(table[:3]).lab.tolist() == ["000", "001", "002"]
         assert "lab" not in named.predict(NEW) and len(named.alike(table[:1], 2).training_lab) == 2
-    others = model.counterparts(NEW[3:4], n=3)  # the same value, and as different as possible
+    others = model.counterparts(NEW[3:4], n=3)  # the same value with another ligand, nearest first
+    assert (others.ligand != NEW.ligand[3]).all() and (np.diff(others.distance) >= 0).all()
+    plain = TABLE.assign(rate=TABLE.rate / np.where(TABLE.ligand == "dppf", 2, 1))
+    others = fit(plain).counterparts(NEW[3:4], n=3)  # as different as possible
     assert len(others) and (np.diff(others.distance) <= 0).all()
 
 

@@ -23,7 +23,6 @@ from idm_nb.app.columns import (
     ColumnPlan,
     NumberColumn,
     TableEncoder,
-    as_dense,
     cells_of,
     differing,
     plan_of,
@@ -47,7 +46,7 @@ from ..core.rows import POOL
 from ..core.work import announce, labels_of, one_thread
 from ..diffusion.neighbors import nearest
 from ..idm.beyond_memory import LAZY_LANDMARKS, pool_rows
-from ..idm.estimator import IteratedDiffusionMap, warn_of
+from ..idm.estimator import IteratedDiffusionMap, checked, reweighted, warn_of
 from ..idm.reeb import ReebGraph, reeb_graph
 from ..regression.cautions import audit
 from ..study.relevance import LEAST_GROUPS, Relevance, relevance_baseline, step_down
@@ -550,15 +549,7 @@ class FittedTable(Storage):
         "`BranchContrast` of the training rows, in the columns of the table and in their words."
         return contrast_of(self)
 
-    @property
-    def weights(self):
-        """Root of the relevance of the column of each coordinate, `(m,)`, zero within chance.
-
-        Ones if no column is above chance.
-        """
-        found = self.relevance
-        weights = np.sqrt(np.maximum(found.values, 0)) * found.above
-        return (weights if weights.any() else np.ones(len(weights)))[self.encoder.owners]
+    weights = property(lambda self: coordinate_weights(self))
 
     def ranked_names(self):
         "Names of the data columns, the most relevant first; of a wide table the first twenty."
@@ -626,22 +617,26 @@ def fit_table(options, source):
         model.fit(encoder.encode(frame), coding.encode(truth[old]), groups=together)
     about = table.frame, old[model.landmarks_], roles, coding, encoder
     model.map_ = in_words_of(model.map_, *about)
-    warn_of(model.map_)
     used = [*roles.data, *(n for n in (roles.index, roles.label) if n is not None)]
     used += roles.described
     table = replace(table, frame=table.frame[used])
-    return FittedTable(
+    fitted = FittedTable(
         roles=roles,
         source=table.source,
         count=count,
         encoder=encoder,
         coding=coding,
         model=model,
-        ways=Ways.of(model),
+        ways=None,
         rows=SomeRows.of(table, old[model.landmarks_], truth, groups),
         kept=SomeRows.of(table, new, truth, groups),
         counts=table.counts,
     )
+    if options.scale == "standard":
+        model.map_ = in_relevant_columns(fitted)
+    warn_of(model.map_)
+    vars(fitted)["ways"] = Ways.of(model)  # the relevance that is computed stays
+    return fitted
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #26005eb6
 def numbers_of_columns(columns):
@@ -800,6 +795,69 @@ def relevance_of_many(fitted, seed, level, draws):
     values, chance, p_values = found.values[best], found.chance[best], found.p_values[best]
     return Relevance(fitted.encoder.names, values, chance, found.threshold, p_values, found.kind)
 
+# %% ../../nbs/12_application/48b_table_map.ipynb #weights2
+def column_weights(relevance, r2):
+    """Weights `(p,)` of columns in distances, @eq-column-weights, and the part that all columns share.
+
+    Parameters
+    ----------
+    relevance : (p,) array; r2 : float, share of the variance that all columns explain
+    """
+    known = np.maximum(relevance, 0)
+    shared = max(r2 - known.sum(), 0) / len(known)
+    return np.sqrt(known + shared), np.sqrt(shared)
+
+
+def places_of_words(fitted, part, own, judged):
+    """Places `(k, q)` of the k words of a column: differences are those of predictions.
+
+    Parameters
+    ----------
+    fitted : FittedTable; part : its WordColumn; own : (k,) int array, the coordinates of the words
+    judged : list of (SomeRows, FeatureRegressor that was not fitted to them)
+    """
+    found = []
+    for rows, estimate in judged:
+        X = fitted.encode(rows.frame)
+        X[:, own] = 0
+        word = lambda k: X + np.eye(X.shape[1])[own[k]] / part.unit
+        found.append(np.stack([estimate.values(word(k)).ravel() for k in range(len(own))]))
+    found = np.hstack(found)
+    share = (fitted.encode(fitted.rows.frame)[:, own] > 0).mean(axis=0)
+    vectors, sizes, _ = np.linalg.svd(found - share @ found, full_matrices=False)
+    places = vectors * sizes
+    return places / max(np.sqrt(share @ np.sum(places**2, axis=1)), 1e-300)
+
+
+def stretch_of(fitted):
+    "Matrix `(m, k)` that takes the coordinates of a FittedTable to those in which distances are relevant."
+    found, owners = fitted.relevance, fitted.encoder.owners
+    weights, shared = column_weights(found.values, fitted.model.verdict_.r2)
+    diagonal, blocks = weights[owners], []
+    judged = unseen(fitted, np.random.default_rng(0))
+    for k, part in enumerate(fitted.encoder.parts):
+        if part.kind == "words" and weights[k] > shared:
+            own = np.flatnonzero(owners == k)
+            diagonal[own], block = shared, np.zeros((len(owners), len(own)))
+            size = part.unit * np.sqrt(weights[k] ** 2 - shared**2)
+            block[own] = size * places_of_words(fitted, part, own, judged)
+            blocks.append(block)
+    return np.hstack([np.diag(diagonal), *blocks])
+
+
+def coordinate_weights(fitted):
+    "Weight `(m,)` of each coordinate of a FittedTable, that of its column."
+    found = column_weights(fitted.relevance.values, fitted.model.verdict_.r2)[0]
+    return found[fitted.encoder.owners]
+
+
+def in_relevant_columns(fitted):
+    "The `FittedMap` of a FittedTable in relevant distances; as it is if it is wide or predicts nothing."
+    known = fitted.model.map_
+    if known.rows.basis is not None or fitted.encoder.many or not known.verdict.beats_chance:
+        return known
+    return reweighted(known, stretch_of(fitted), checked(fitted.model))
+
 # %% ../../nbs/12_application/48b_table_map.ipynb #d0378185
 def unseen(fitted, rng):
     """Rows, and an estimate that was not fitted to them, as a list of pairs.
@@ -903,9 +961,9 @@ def tolerance(values, placed, n):
 
 
 def rows_of_value(fitted, placed, n, branch):
-    """Training rows with the prediction of a placed row, nearest in relevant columns first.
+    """Training rows with the prediction of a placed row, nearest first.
 
-    With one branch those that differ most come first.
+    If no other branch has this prediction, all rows count, and those that differ most come first.
 
     Parameters
     ----------
@@ -916,14 +974,14 @@ def rows_of_value(fitted, placed, n, branch):
     rows : (k,) int array, their places; distance : (k,) array
     """
     known, ways, own = fitted.model.map_, fitted.ways, fitted.ways.at(placed)[0]
-    single = ways.count == 1
     wanted = ways.branch != own if branch is None else ways.branch == branch
     values = known.values[known.rows.inverse]
     apart = np.abs(values - placed.values[0]) / tolerance(values, placed, n)
-    same = np.flatnonzero((apart <= 1).all(axis=1) & (wanted | single))
+    alike = (apart <= 1).all(axis=1)
+    single = ways.count == 1 or (branch is None and not (alike & wanted).any())
+    same = np.flatnonzero(alike & (wanted | single))
     same = same[np.argsort(apart[same].max(axis=1), kind="stable")[: CLOSE * n]]
-    gap = as_dense(known.rows.X[known.rows.inverse[same]]) - as_dense(placed.X)
-    gap *= fitted.weights
+    gap = known.rows.points[known.rows.inverse[same]] - placed.points
     distance = np.linalg.norm(gap, axis=1)
     order = np.argsort(-distance if single else distance, kind="stable")[:n]
     return same[order], distance[order]
@@ -1161,7 +1219,9 @@ class TableMap(Storage, BaseEstimator):
     order : list of str, default None, words of the feature from the lowest to the highest
     scale : "standard" or "none", default "standard"
         Each column of numbers gets unit variance (the columns of a spectrum one common unit), and all
-        coordinates of a column of words together; "none" leaves the units of numbers.
+        coordinates of a column of words together. Branches, neighbours and counterparts use
+        distances in which each column counts by its relevance. "none" leaves the units of numbers,
+        and all columns count alike.
     holdout : float, default 0.2, share of the rows to keep back; they test the map
     model : IteratedDiffusionMap, default None: with its defaults
     reading : dict, default None, options of `read_table` if the table is a file

@@ -27,7 +27,7 @@ from idm_nb.core.checks import (
     former_parameters,
     is_auto,
 )
-from ..core.rows import TrainingRows, landmark_rows
+from ..core.rows import PrincipalAxes, TrainingRows, landmark_rows
 from ..core.work import announce, is_lazy, one_thread
 from ..flow.closed import ClosedFlow, Flow, flow_taus, local_geometry
 from ..flow.diffusion import DiffusionFlow
@@ -264,6 +264,28 @@ def final_verdict(fitted, placed, fresh, names):
     return replace(verdict, nearest=nearest_rows(fitted))
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #e69211e9
+def geometry_of(rows, estimate, verdict, options):
+    """The parts of a `FittedMap` that depend on distances, as a dict.
+
+    Parameters
+    ----------
+    rows : TrainingRows; estimate : FeatureRegressor of them; verdict : Verdict; options : FitOptions
+    """
+    branches = find_branches(rows, estimate, verdict, options)
+    values, branch = completed(rows, estimate, branches)
+    scale, share = local_geometry(rows.points, values)
+    known = dict(branches=branches, code=BranchCode(branches), feature_scale=scale)
+    return known | dict(rows=rows, values=values, branch=branch, fibre_share=share)
+
+
+def flowed(fitted, options):
+    "A FittedMap, `fitted`, after the flow of the FitOptions."
+    taus = taus_needed(fitted, options.taus, options)
+    return replace(
+        fitted, taus=taus, flow=clone(options.flow).run(fitted.task(taus, options.verbose))
+    )
+
+
 def fit_map(rows, options, fresh, about, names=None, cautions=()):
     """Fit rows, without side effects.
 
@@ -281,34 +303,42 @@ def fit_map(rows, options, fresh, about, names=None, cautions=()):
     estimate = clone(options.regressor).fit_rows(rows)
     verdict = judge(estimate, cautions=cautions, names=names)
     announce(options.verbose, "branches of the level sets")
-    branches = find_branches(rows, estimate, verdict, options)
-    values, branch = completed(rows, estimate, branches)
-    scale, share = local_geometry(rows.points, values)
     trusts = {"held-out": 0.0, "posterior": 1 - estimate.noise_share_, "known": 1.0}
     fitted = FittedMap(
-        rows=rows,
         estimate=estimate,
-        branches=branches,
-        code=BranchCode(branches),
-        values=values,
-        branch=branch,
         trust=trusts[options.placed_by],
-        feature_scale=scale,
-        fibre_share=share,
         taus=options.taus,
         flow=options.flow,
         n_components=options.n_components,
         seed=options.seed,
         verdict=verdict,
+        **geometry_of(rows, estimate, verdict, options),
         **about,
     )
-    taus = taus_needed(fitted, options.taus, options)
-    flow = clone(options.flow).run(fitted.task(taus, options.verbose))
-    fitted = replace(fitted, taus=taus, flow=flow)
+    fitted = flowed(fitted, options)
     announce(options.verbose, "standard errors")
     placed = None if fresh is None else fitted.place(fresh[0])
     errors = error_model(fitted, placed, fresh)
     return replace(fitted, errors=errors, verdict=final_verdict(fitted, placed, fresh, names))
+
+
+def reweighted(fitted, stretch, options):
+    """The same predictions in another geometry: branches, neighbours and coordinates are found again.
+
+    Parameters
+    ----------
+    fitted : FittedMap of a table that is not wide; options : FitOptions of the fit
+    stretch : (m, k) array, by which rows are multiplied before distances are taken
+    """
+    rows = fitted.rows
+    axes = PrincipalAxes(rows.X @ stretch).first(rows.axes.axes.shape[1])
+    axes.mean, axes.axes = rows.X.mean(axis=0), stretch @ axes.axes
+    rows = replace(rows, axes=axes)
+    found = geometry_of(rows, fitted.estimate, fitted.verdict, options)
+    fitted = flowed(replace(fitted, **found), options)
+    plain, nearest = fitted.verdict.nearest, nearest_rows(fitted)
+    nearest = plain and replace(nearest, in_data=plain.in_data)
+    return replace(fitted, verdict=replace(fitted.verdict, nearest=nearest))
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #372ab472
 def warn_of(fitted):

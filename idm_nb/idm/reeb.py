@@ -317,7 +317,7 @@ def pieces_in_words(graph):
 def graph_in_words(graph, support):
     "Sentences on pieces, pairs of branches of one piece, and candidates."
     says = pieces_in_words(graph)
-    several = "whatever the feature is, the rows fall into " if graph.n_pieces > 1 else ""
+    several = "by distance alone the rows fall into " if graph.n_pieces > 1 else ""
     found = [several + says]
     for a, b, low, high, apart, joined in zip(*support.values()):
         if graph.pieces[a] == graph.pieces[b]:
