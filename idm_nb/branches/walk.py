@@ -148,12 +148,13 @@ def gap_evidence(distance, length, rows, others, bridge, k):
 
     `distance` is the matrix of distances, `length` that of the `bridge`; `k` neighbours count.
     """
-    facing = distance[np.ix_(rows, others)].min(axis=1) <= 2 * bridge
-    longer = bridge / np.median(length[rows][facing])
+    away = distance[np.ix_(rows, others)].min(axis=1)
+    facing, beside = away <= 2 * bridge, away <= np.median(away)
+    longer = bridge / np.median(length[rows][beside])
     if longer <= 1:
         return 0.0
     inner = distance[np.ix_(rows, rows)]
-    counted = max(np.median(np.count_nonzero(inner[facing] <= bridge, axis=1)) - 1, 1)
+    counted = max(np.median(np.count_nonzero(inner[beside] <= bridge, axis=1)) - 1, 1)
     dimension = 1 / lengths_of(inner, max(2, len(inner) // 2))[1].mean()
     power = min(dimension * np.log(longer), np.log(len(distance) / k))
     held = max(counted, k, k * np.exp(power))
