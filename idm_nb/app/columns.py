@@ -433,17 +433,6 @@ class TableEncoder(Storage):
             [np.zeros(len(frame), bool), *(p.unknown(frame[p.name]) for p in words)], axis=0
         )
 
-    def surprises(self, frame):
-        "Dict from a column of `frame` to (rows, an example) with a word that training had not."
-        found = {}
-        for part in self.plain:
-            if isinstance(part, WordColumn):
-                rows = part.unknown(frame[part.name])
-                if rows.any():
-                    words = frame[part.name][rows].dropna()
-                    found[part.name] = int(rows.sum()), next(iter(words), "")
-        return found
-
 # %% ../../nbs/12_application/47b_columns.ipynb #74f7ad9f
 FAR = 0.5  # standard deviations by which numbers of two rows are said to differ
 
@@ -470,3 +459,15 @@ def cells_of(encoder, frame, names):
         rows = part.encode(frame[part.name])[:, [part.places[name] for name in own]]
         found |= dict(zip(own, rows.toarray().T))
     return pd.DataFrame({name: found[name] for name in names}, frame.index)
+
+
+def surprises(encoder, frame):
+    "Dict from a column of `frame` to (rows, an example) with a word that training had not; by an `encoder`."
+    found = {}
+    for part in encoder.plain:
+        if isinstance(part, WordColumn):
+            rows = part.unknown(frame[part.name])
+            if rows.any():
+                words = frame[part.name][rows].dropna()
+                found[part.name] = int(rows.sum()), next(iter(words), "")
+    return found

@@ -27,6 +27,7 @@ from idm_nb.app.columns import (
     differing,
     plan_of,
     plan_of_rows,
+    surprises,
 )
 from .partitions import computed, in_whole_table, partitions_of
 from idm_nb.app.tables import (
@@ -604,7 +605,9 @@ def fit_table(options, source):
     if np.isscalar(model.landmarks) and model.landmarks > len(old):
         most = f"at most {len(old)}, the rows that are not kept back"
         raise UsageError(f"landmarks must be {most}, got {model.landmarks}")
-    if count > len(table) and model.landmarks is None:
+    wide = any(table.frame[name].dtype.kind == "R" for name in roles.data)
+    many = count > len(table) or (wide and len(old) > LAZY_LANDMARKS)
+    if many and model.landmarks is None:
         model = model.set_params(landmarks=min(LAZY_LANDMARKS, len(old)))
     frame = table.frame[roles.data].iloc[old]
     roles = without_constant(roles, frame, table.source)
@@ -1080,7 +1083,7 @@ def what_is_new(frame, encoder):
     ----------
     frame : DataFrame of new rows; encoder : TableEncoder
     """
-    found = encoder.surprises(frame)
+    found = surprises(encoder, frame)
     marked = {encoder.names[k] for k in encoder.marked}
     for part in encoder.parts:
         gaps = int(frame[part.name].isna().sum())
