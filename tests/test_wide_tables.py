@@ -24,6 +24,7 @@ def cells():
     rate[:, :40] *= np.exp(hours[:, None] / 8)
     rate[:, 40:80] *= 1 + 2 * late * fate[:, None]
     rate[:, 80:120] *= 1 + 2 * late * ~fate[:, None]
+    rate[:, 900:] = 0.005  # genes of few cells, one of which may be anywhere in the map
     names = [f"clock{k}" for k in range(40)] + [f"fate{k}" for k in range(80)]
     names += [f"gene{k}" for k in range(M - 120)]
     obs = pd.DataFrame({"hours": hours, "donor": (np.arange(N) % 20).astype(str)})

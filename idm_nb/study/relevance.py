@@ -160,11 +160,16 @@ class Projection:
         rows = sp.csr_array(X) if sp.issparse(X) else check_points(X, min_points=8)
         self.units, self.groups = unit_columns(rows), groups
         self.functions = learned_functions(model, X, n_functions)
-        self.values = projection_shares(self.functions, self.units)
+        seen = np.asarray((rows != 0).sum(axis=0)).ravel()
+        self.enough = seen >= 4 * self.functions.shape[1]  # else a column is like a few rows
+        self.values = self.shares(self.functions)
+
+    def shares(self, functions):
+        return projection_shares(functions, self.units) * self.enough
 
     def draws(self, count, rng):
         orders = (shuffled_rows(len(self.functions), self.groups, rng) for _ in range(count))
-        return np.array([projection_shares(self.functions[order], self.units) for order in orders])
+        return np.array([self.shares(self.functions[order]) for order in orders])
 
 
 class Exchange:
