@@ -441,14 +441,13 @@ def differing(encoder, X, other, names):
     "Mask `(q, p)`: in which columns `names` of an `encoder` rows with coordinates `X` and `other` differ."
     owners, all_names = encoder.owners, encoder.names
     own = [np.flatnonzero(owners == all_names.index(name)) for name in names]
+    if not own:
+        return np.empty((X.shape[0], 0), dtype=bool)
     unit = np.concatenate([np.ones(len(owners)), *(p.spread for p in encoder.many)])
-    unit = np.maximum(unit[-len(owners) :], 1e-300)
-    far = lambda k: np.abs(as_dense(X[:, k]) - as_dense(other[:, k])) > FAR * unit[k]
-    return (
-        np.stack([far(k).any(axis=1) for k in own], axis=1)
-        if own
-        else np.empty((X.shape[0], 0), bool)
-    )
+    k = np.concatenate(own)
+    unit = np.maximum(unit[-len(owners) :], 1e-300)[k]
+    far = np.abs(as_dense(X[:, k]) - as_dense(other[:, k])) > FAR * unit
+    return np.logical_or.reduceat(far, np.cumsum([0, *map(len, own[:-1])]), axis=1)
 
 
 def cells_of(encoder, frame, names):
