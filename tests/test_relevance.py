@@ -92,7 +92,11 @@ def test_false_alarms_of_exchange(groups):
         rows, y = table[120:], y[120:]
         if groups is not None:  # four rows of one person
             rows, y = rows[groups] + 0.1 * rng.normal(size=rows.shape), y[groups]
-        options = dict(groups=groups, regressor=FeatureRegressor(["ridge"]), random_state=seed)
+        options = dict(
+            groups=groups,
+            regressor=FeatureRegressor(["ridge"], random_state=seed),
+            random_state=seed,
+        )
         false += relevance_baseline(kernel, rows, y, **options).above[2:].any()
     assert false <= 6  # 40 draws of 0.05 give more with probability 0.003
 
