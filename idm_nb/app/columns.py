@@ -20,7 +20,7 @@ from sklearn.impute import KNNImputer
 
 from ..core.files import Storage
 from ..core.rows import column_means, fix_signs
-from ..regression.cautions import is_spectrum
+from ..regression.cautions import far_features, is_spectrum
 
 # %% ../../nbs/12_application/47b_columns.ipynb #bec23a7d
 @dataclass(frozen=True)
@@ -321,7 +321,10 @@ def number_columns(frame, names, standard):
     standard : bool, False leaves all units as they are
     """
     values = frame[names].to_numpy(float) if names else np.empty((len(frame), 0))
-    center, unit = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
+    usual = values.copy()
+    for column in usual.T:  # a misprint sets no unit
+        column[far_features(column[:, None])] = np.nan
+    center, unit = np.nanmean(usual, axis=0), np.nanstd(usual, axis=0)
     binary = np.isin(values, (0, 1)) | np.isnan(values)
     if not standard:
         center, unit = np.zeros(len(names)), np.ones(len(names))

@@ -261,9 +261,9 @@ def on_groups(rows, X, name, what):
         )
 
 
-def on_scales(X, name):
-    "Sentence on a column of `X` `(N, m)` that varies much more than the others."
-    if not is_wide(X) and (found := uneven_column(X)):
+def on_scales(rows, name):
+    "Sentence on a column of TrainingRows that varies much more than the others; far rows do not count."
+    if not is_wide(rows.X) and (found := uneven_column(rows.X[rows.known])):
         yield (
             "scale",
             f"{listed([name(found[0])])} varies {found[1]:.0e} times as much as most others, which "
@@ -296,5 +296,5 @@ def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="y"
         *on_far_rows(rows, numbers, what),
         *on_columns(X if known.all() else X[known], rows.given[known], name, what),
         *([] if grouped else on_groups(rows, X, name, what)),
-        *on_scales(rows.X, name if table is None else lambda j: "a coordinate"),
+        *on_scales(rows, name if table is None else lambda j: "a coordinate"),
     ]

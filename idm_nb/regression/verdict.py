@@ -99,8 +99,8 @@ def about_more_rows(verdict):
     if verdict.most > 0.5:
         return ["Whether more rows would help cannot be told from these."]
     return [
-        f"With twice as many rows the error of the prediction may stay the same; a fall by more than "
-        f"{percent(verdict.most)} is unlikely."
+        f"Twice as many rows would lower the error of the prediction by {percent(verdict.most)} at "
+        f"the most, and perhaps not at all."
     ]
 
 
