@@ -347,15 +347,18 @@ class TrainingRows(Storage):
         "The rows `(k, m)` with a known feature, as they were given."
         return self.X if self.known.all() else self.X[self.known]
 
-    def of_known(self):
-        "Coordinates, features, weights and groups (or None if each row is its own) of the known features."
-        weights = None if self.weights is None else self.weights[self.known]
+    def groups_of_known(self):
+        "Groups `(k,)` of the rows with a known feature, or None if each row is its own."
         groups = self.groups[self.known]
-        alone = len(np.unique(groups)) == len(groups)
+        return None if len(np.unique(groups)) == len(groups) else groups
+
+    def of_known(self):
+        "Coordinates, features, weights and groups of the rows with a known feature."
+        weights = None if self.weights is None else self.weights[self.known]
         X, y = (
             part if self.known.all() else part[self.known] for part in (self.coordinates, self.y)
         )
-        return X, y, weights, None if alone else groups
+        return X, y, weights, self.groups_of_known()
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #4e053f51
 POOL = 20  # rows for each landmark among which k-means++ draws

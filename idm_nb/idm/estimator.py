@@ -197,7 +197,7 @@ def nearest_rows(fitted, n_asked=500):
     if n < 4 * N_NEAR:
         return None
     asked = rng.permutation(n)[:n_asked]
-    groups, rank = rows.of_known()[3], place[asked]
+    groups, rank = rows.groups_of_known(), place[asked]
     labels = np.arange(n) if groups is None else groups[place]
     points, values = rows.points[known], fitted.estimate.held_out_
     lifted = fitted.lifted(values[rank], fitted.branches.membership[rank])

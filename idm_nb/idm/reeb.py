@@ -447,7 +447,7 @@ def graph_of_map(model, log_odds):
     return ReebGraph._of(
         found=known,
         axes=rows.axes,
-        groups=rows.of_known()[3],
+        groups=rows.groups_of_known(),
         heights=heights,
         membership=membership[rows.inverse],
         log_odds=chosen,

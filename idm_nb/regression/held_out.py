@@ -36,7 +36,7 @@ def held_out_rows(rows, values, random_state=0):
     rows : TrainingRows; values : (k, n) array, held-out values of the distinct rows with a feature
     random_state : int
     """
-    groups = rows.of_known()[3]
+    groups = rows.groups_of_known()
     of_rows = lambda part: None if part is None else part[rows.place]
     counts = None if rows.counts is None else rows.counts[rows.asked]
     equal = np.arange(len(values)) if groups is None else groups  # equal rows are one unit
