@@ -6,7 +6,6 @@
 __all__ = ['TableMap']
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #2fc14da1
-import warnings
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, wraps
 from pathlib import Path
@@ -41,13 +40,13 @@ from idm_nb.app.tables import (
     with_values,
 )
 from ..branches.contrast import branch_contrast
-from ..core.checks import MOST_AXES, check_choice, check_number
+from ..core.checks import MOST_AXES, check_choice, check_number, is_auto
 from ..core.files import Storage
 from ..core.rows import POOL
 from ..core.work import announce, labels_of, one_thread
 from ..diffusion.neighbors import nearest
 from ..idm.beyond_memory import LAZY_LANDMARKS, pool_rows
-from ..idm.estimator import IteratedDiffusionMap, checked, reweighted, warn_of
+from ..idm.estimator import IteratedDiffusionMap, checked, estimated, fit_map, prepare, warn_of
 from ..idm.reeb import ReebGraph, reeb_graph
 from ..regression.cautions import audit
 from ..study.relevance import LEAST_GROUPS, Relevance, relevance_baseline, step_down
@@ -475,17 +474,16 @@ class Ways(Storage):
         changed = dict(glued=self.glued, candidates=self.candidates, membership=self.branch)
         return ReebGraph._of(**whole.__getstate__() | changed | dict(whole=whole))
 
-# %% ../../nbs/12_application/48b_table_map.ipynb #ae1acb36
-@dataclass(frozen=True)
-class FittedTable(Storage):
-    """Everything that `TableMap.fit` learns.
+# %% ../../nbs/12_application/48b_table_map.ipynb #ae1acb35
+@dataclass(frozen=True, kw_only=True)
+class EncodedTable(Storage):
+    """What `TableMap.fit` has before it estimates the feature.
 
     Attributes
     ----------
     roles : Roles; source : str; count : int, rows of the table
     encoder : TableEncoder; coding : how the feature is encoded
-    model : fitted IteratedDiffusionMap of the coordinates; ways : its Ways
-    rows : SomeRows that were fitted; kept : SomeRows that were kept back
+    rows : SomeRows to fit; kept : SomeRows that are kept back
     counts : bool, were the genes of cells counts, which are now logarithms
     """
 
@@ -494,11 +492,24 @@ class FittedTable(Storage):
     count: int
     encoder: TableEncoder
     coding: Plain
-    model: IteratedDiffusionMap
-    ways: Ways
     rows: SomeRows
     kept: SomeRows
     counts: bool = False
+
+# %% ../../nbs/12_application/48b_table_map.ipynb #ae1acb36
+@dataclass(frozen=True, kw_only=True)
+class FittedTable(EncodedTable):
+    """Everything that `TableMap.fit` learns, with the attributes of `EncodedTable`.
+
+    Attributes
+    ----------
+    model : fitted IteratedDiffusionMap of the coordinates; ways : its Ways
+    known : Relevance by which the columns count in distances, None if all count alike
+    """
+
+    model: IteratedDiffusionMap
+    ways: Ways
+    known: Relevance | None = None
 
     def reading(self, given):
         "Options of `read_table` for new rows: those `given`, with words and dates as in training."
@@ -532,7 +543,7 @@ class FittedTable(Storage):
     @cached_property
     def relevance(self):
         "`Relevance` of the data columns; a file holds it, if it was computed before."
-        return column_relevance(self)
+        return self.known or relevance_of(self)
 
     @property
     def too_few_groups(self):
@@ -542,15 +553,18 @@ class FittedTable(Storage):
         return count if 0.5**count > 0.05 and count else 0
 
     def __getstate__(self):
-        known = {"relevance": self.relevance} if "relevance" in vars(self) else {}
-        return super().__getstate__() | known
+        return super().__getstate__() | dict(known=vars(self).get("relevance", self.known))
 
     @cached_property
     def contrast(self):
         "`BranchContrast` of the training rows, in the columns of the table and in their words."
         return contrast_of(self)
 
-    weights = property(lambda self: coordinate_weights(self))
+    @property
+    def weights(self):
+        "Weight `(m,)` of each coordinate in distances, that of its column."
+        weights = column_weights(self.relevance.values, self.model.verdict_.r2)[0]
+        return weights[self.encoder.owners]
 
     def ranked_names(self):
         "Names of the data columns, the most relevant first; of a wide table the first twenty."
@@ -585,6 +599,35 @@ def contrast_of(fitted):
     return branch_contrast(graph, X, **options)
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #a0bd469e
+def model_to_fit(options):
+    "The unfitted IteratedDiffusionMap of a TableMap, `options`, whose parameters are checked."
+    check_number("holdout", options.holdout, 0, 1)
+    check_choice("scale", options.scale, ("standard", "none"))
+    if options.angle is not None:
+        check_choice("angle", options.angle, ("degrees", "radians"))
+    model = IteratedDiffusionMap() if options.model is None else clone(options.model)
+    seed = int(check_random_state(options.random_state).randint(2**31 - 1))
+    return model.set_params(random_state=seed) if model.random_state is None else model
+
+
+def with_landmarks(model, table, count, roles, n):
+    """The `model` with landmarks, if there are many rows.
+
+    Parameters
+    ----------
+    model : IteratedDiffusionMap; table : Table; count : int, rows of its source; roles : Roles
+    n : int, rows that are not kept back
+    """
+    if np.isscalar(model.landmarks) and model.landmarks > n:
+        most = f"at most {n}, the rows that are not kept back"
+        raise UsageError(f"landmarks must be {most}, got {model.landmarks}")
+    wide = any(table.frame[name].dtype.kind == "R" for name in roles.data)
+    many = count > len(table) or (wide and n > LAZY_LANDMARKS)
+    if not many or model.landmarks is not None:
+        return model
+    return model.set_params(landmarks=min(LAZY_LANDMARKS, n))
+
+
 def fit_table(options, source):
     """Fit a table, without side effects.
 
@@ -592,54 +635,40 @@ def fit_table(options, source):
     ----------
     options : TableMap, whose parameters count; source : path, Table or data frame
     """
-    check_number("holdout", options.holdout, 0, 1)
-    check_choice("scale", options.scale, ("standard", "none"))
-    if options.angle is not None:
-        check_choice("angle", options.angle, ("degrees", "radians"))
-    model = IteratedDiffusionMap() if options.model is None else clone(options.model)
-    seed = int(check_random_state(options.random_state).randint(2**31 - 1))
-    model = model.set_params(random_state=seed) if model.random_state is None else model
+    model = model_to_fit(options)
     table, count, roles, truth = read_for_fit(options, source, model)
     groups = None if roles.groups is None else groups_of(table, roles.groups)
     old, new = rows_to_fit(table, truth, groups, options)
-    if np.isscalar(model.landmarks) and model.landmarks > len(old):
-        most = f"at most {len(old)}, the rows that are not kept back"
-        raise UsageError(f"landmarks must be {most}, got {model.landmarks}")
-    wide = any(table.frame[name].dtype.kind == "R" for name in roles.data)
-    many = count > len(table) or (wide and len(old) > LAZY_LANDMARKS)
-    if many and model.landmarks is None:
-        model = model.set_params(landmarks=min(LAZY_LANDMARKS, len(old)))
+    model = with_landmarks(model, table, count, roles, len(old))
     frame = table.frame[roles.data].iloc[old]
     roles = without_constant(roles, frame, table.source)
     plans = [plan for plan in roles.plans if plan.data]
     encoder = TableEncoder.of(frame, plans, options.scale == "standard", table.dates)
     coding = Angle(options.angle) if options.angle else Plain()
-    together = None if groups is None else groups[old]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they come below, with the names of the table
-        model.fit(encoder.encode(frame), coding.encode(truth[old]), groups=together)
-    about = table.frame, old[model.landmarks_], roles, coding, encoder
-    model.map_ = in_words_of(model.map_, *about)
+    settings, together = checked(model), None if groups is None else groups[old]
+    given = encoder.encode(frame), coding.encode(truth[old]), None, together
+    rows, fresh, about, _ = prepare(model, settings, *given)
+    old = old[about["landmarks"]]
+    cautions, what = in_words(rows, table.frame, old, roles, coding, encoder)
     used = [*roles.data, *(n for n in (roles.index, roles.label) if n is not None)]
-    used += roles.described
-    table = replace(table, frame=table.frame[used])
-    fitted = FittedTable(
+    table = replace(table, frame=table.frame[used + roles.described])
+    encoded = EncodedTable(
         roles=roles,
         source=table.source,
         count=count,
         encoder=encoder,
         coding=coding,
-        model=model,
-        ways=None,
-        rows=SomeRows.of(table, old[model.landmarks_], truth, groups),
+        rows=SomeRows.of(table, old, truth, groups),
         kept=SomeRows.of(table, new, truth, groups),
         counts=table.counts,
     )
-    if options.scale == "standard":
-        model.map_ = in_relevant_columns(fitted)
+    estimate, verdict = estimated(rows, settings, what, cautions)
+    found = None, None
+    if options.scale == "standard" and verdict.beats_chance:
+        found = relevant_distances(encoded, rows, estimate, verdict.r2)
+    model.map_ = fit_map(rows, estimate, verdict, settings, fresh, about, found[1])
     warn_of(model.map_)
-    vars(fitted)["ways"] = Ways.of(model)  # the relevance that is computed stays
-    return fitted
+    return FittedTable(**vars(encoded), model=model, ways=Ways.of(model), known=found[0])
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #26005eb6
 def numbers_of_columns(columns):
@@ -651,12 +680,12 @@ def numbers_of_columns(columns):
     return np.where(np.isnan(table), np.nanmedian(table, axis=0), table)
 
 
-def in_words_of(fitted, frame, numbers, roles, coding, encoder):
-    """A `FittedMap` whose verdict has the names and units of a table.
+def in_words(rows, frame, numbers, roles, coding, encoder):
+    """Cautions about a table, with its names and units, and the name of the feature.
 
     Parameters
     ----------
-    fitted : FittedMap of the coordinates; frame : DataFrame, the table
+    rows : TrainingRows of the coordinates; frame : DataFrame, the table
     numbers : (N,) int array, its rows that were fitted; roles : Roles
     coding : how the feature is encoded; encoder : TableEncoder
     """
@@ -667,11 +696,11 @@ def in_words_of(fitted, frame, numbers, roles, coding, encoder):
     else:
         columns = [frame[name].iloc[numbers] for name in roles.data]
         options |= dict(names=roles.data, table=numbers_of_columns(columns))
-    cautions = audit(fitted.rows, **options)
+    cautions = audit(rows, **options)
     other = [plan.name for plan in roles.plans if plan.use == UNNAMED]
     if roles.groups is None and (found := likely_groups(frame, other)):
         cautions = [caution for caution in cautions if caution[0] != "copies"] + [("groups", found)]
-    return replace(fitted, verdict=replace(fitted.verdict, cautions=cautions, what=what))
+    return cautions, what
 
 
 def read_for_fit(options, source, model):
@@ -748,40 +777,44 @@ def groups_of(table, name):
 MOST_PERMUTED, ORDERS = 500, 5  # rows on which columns are permuted, and orders of each column
 
 
-def column_relevance(fitted, seed=0, level=0.05, draws=199):
-    """`Relevance` of the columns of a table for a fitted map.
+def relevance_of(fitted):
+    "`Relevance` of the columns of a FittedTable, as its fit computes it."
+    if fitted.encoder.many:
+        return relevance_of_many(fitted)
+    rng = np.random.default_rng(0)
+    judged = unseen(fitted, fitted.model.map_.rows, fitted.model.map_.estimate, rng)
+    return column_relevance(fitted.encoder, judged, rng)
+
+
+def column_relevance(encoder, judged, rng, level=0.05, draws=199):
+    """`Relevance` of the columns of a table.
 
     Parameters
     ----------
-    fitted : FittedTable; seed : int, default 0, draws rows, orders and signs
+    encoder : TableEncoder; judged : list of Unseen; rng : Generator of orders and signs
     level : float, default 0.05, probability that any irrelevant column is above the threshold
-    draws : int, default 199, signs or orders drawn for the threshold
+    draws : int, default 199, signs drawn for the threshold
     """
-    if fitted.encoder.many:
-        return relevance_of_many(fitted, seed, level, draws)
-    rng = np.random.default_rng(seed)
-    judged = unseen(fitted, rng)
-    growth = np.vstack([growth_of_error(fitted, *pair, rng) for pair in judged])
-    truth = fitted.coding.encode(np.vstack([rows.truth for rows, _ in judged]))
-    groups = [rows.groups for rows, _ in judged]
+    growth = np.vstack([growth_of_error(rows, encoder.owners, rng) for rows in judged])
+    truth, groups = np.vstack([rows.y for rows in judged]), [rows.groups for rows in judged]
     labels = labels_of(None if groups[0] is None else np.concatenate(groups), len(truth))
     parts = np.stack([np.bincount(labels, column) for column in growth.T], axis=1)
     parts /= 2 * len(truth) * max(truth.var(axis=0).sum(), 1e-300)
     values, signs = parts.sum(axis=0), rng.choice([-1.0, 1.0], (draws, len(parts)))
     threshold, p_values = step_down(values, signs @ parts, level)
     chance = (signs @ parts).mean(axis=0)
-    return Relevance(fitted.encoder.names, values, chance, threshold, p_values, "permutation")
+    return Relevance(encoder.names, values, chance, threshold, p_values, "permutation")
 
 
-def relevance_of_many(fitted, seed, level, draws):
-    """`column_relevance` for sparse rows: shares of the variation of columns that the map explains.
+def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
+    """`Relevance` for sparse rows: shares of the variation of columns that the map explains.
 
     Rows that were kept back are judged, or those of the training, where they are held out. With fewer
     than eight groups single rows are permuted.
 
     Parameters
     ----------
-    fitted, seed, level, draws : see `column_relevance`
+    fitted : FittedTable; seed : int, draws orders; level, draws : see `column_relevance`
     """
     few = lambda rows: rows.groups is not None and len(np.unique(rows.groups)) < LEAST_GROUPS
     rows = (
@@ -811,105 +844,138 @@ def column_weights(relevance, r2):
     return np.sqrt(known + shared), np.sqrt(shared)
 
 
-def places_of_words(fitted, part, own, judged):
+def places_of_words(judged, unit, own, share):
     """Places `(k, q)` of the k words of a column: differences are those of predictions.
 
     Parameters
     ----------
-    fitted : FittedTable; part : its WordColumn; own : (k,) int array, the coordinates of the words
-    judged : list of (SomeRows, FeatureRegressor that was not fitted to them)
+    judged : list of Unseen; unit : float, of the column; own : (k,) int array, its coordinates
+    share : (k,) array, of the rows with each word
     """
     found = []
-    for rows, estimate in judged:
-        X = fitted.encode(rows.frame)
+    for rows in judged:
+        X = rows.X.copy()
         X[:, own] = 0
-        word = lambda k: X + np.eye(X.shape[1])[own[k]] / part.unit
-        found.append(np.stack([estimate.values(word(k)).ravel() for k in range(len(own))]))
+        word = lambda k: X + np.eye(X.shape[1])[own[k]] / unit
+        found.append(np.stack([rows.estimate.values(word(k)).ravel() for k in range(len(own))]))
     found = np.hstack(found)
-    share = (fitted.encode(fitted.rows.frame)[:, own] > 0).mean(axis=0)
     vectors, sizes, _ = np.linalg.svd(found - share @ found, full_matrices=False)
     places = vectors * sizes
     return places / max(np.sqrt(share @ np.sum(places**2, axis=1)), 1e-300)
 
 
-def stretch_of(fitted):
-    "Matrix `(m, k)` that takes the coordinates of a FittedTable to those in which distances are relevant."
-    found, owners = fitted.relevance, fitted.encoder.owners
-    weights, shared = column_weights(found.values, fitted.model.verdict_.r2)
+def stretch_of(encoder, judged, relevance, r2, X):
+    """Matrix `(m, k)` that takes coordinates to those in which distances are relevant.
+
+    Parameters
+    ----------
+    encoder : TableEncoder; judged : list of Unseen; relevance : Relevance
+    r2 : float, see `column_weights`; X : (N, m) array, the rows to fit
+    """
+    owners, (weights, shared) = encoder.owners, column_weights(relevance.values, r2)
     diagonal, blocks = weights[owners], []
-    judged = unseen(fitted, np.random.default_rng(0))
-    for k, part in enumerate(fitted.encoder.parts):
+    for k, part in enumerate(encoder.parts):
         if part.kind == "words" and weights[k] > shared:
             own = np.flatnonzero(owners == k)
             diagonal[own], block = shared, np.zeros((len(owners), len(own)))
             size = part.unit * np.sqrt(weights[k] ** 2 - shared**2)
-            block[own] = size * places_of_words(fitted, part, own, judged)
+            places = places_of_words(judged, part.unit, own, (X[:, own] > 0).mean(axis=0))
+            block[own] = size * places
             blocks.append(block)
     return np.hstack([np.diag(diagonal), *blocks])
 
 
-def coordinate_weights(fitted):
-    "Weight `(m,)` of each coordinate of a FittedTable, that of its column."
-    found = column_weights(fitted.relevance.values, fitted.model.verdict_.r2)[0]
-    return found[fitted.encoder.owners]
-
-
-def in_relevant_columns(fitted):
-    "The `FittedMap` of a FittedTable in relevant distances; as it is if it is wide or predicts nothing."
-    known = fitted.model.map_
-    if known.rows.basis is not None or fitted.encoder.many or not known.verdict.beats_chance:
-        return known
-    return reweighted(known, stretch_of(fitted), checked(fitted.model))
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #d0378185
-def unseen(fitted, rng):
-    """Rows, and an estimate that was not fitted to them, as a list of pairs.
+def relevant_distances(table, rows, estimate, r2):
+    """The Relevance of the columns and `stretch_of` it; None twice if the table is wide.
 
     Parameters
     ----------
-    fitted : FittedTable; rng : Generator, draws rows
-
-    Returns
-    -------
-    list of (SomeRows, fitted FeatureRegressor): the rows that were kept back; if they are too few,
-    each half of the training rows, with an estimate that is fitted to the other half
+    table : EncodedTable; rows : TrainingRows; estimate : FeatureRegressor of them
+    r2 : float, see `column_weights`
     """
-    estimate, rows = fitted.model.map_.estimate, fitted.kept
+    if rows.basis is not None or table.encoder.many:
+        return None, None
+    rng = np.random.default_rng(0)
+    judged = unseen(table, rows, estimate, rng)
+    found = column_relevance(table.encoder, judged, rng)
+    return found, stretch_of(table.encoder, judged, found, r2, rows.X[rows.inverse])
+
+# %% ../../nbs/12_application/48b_table_map.ipynb #d0378185
+@dataclass(frozen=True)
+class Unseen:
+    """Encoded rows to which an estimate was not fitted.
+
+    Attributes
+    ----------
+    X, y : (N, m) and (N, n) arrays; groups : (N,) array or None; estimate : FeatureRegressor
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    groups: np.ndarray | None
+    estimate: object
+
+
+def like(estimate):
+    "An unfitted regressor like `estimate`, a FeatureRegressor, with the candidates that have a weight."
+    names = list(estimate.candidates_)
+    return clone(estimate).set_params(
+        **dict(candidates=names) if is_auto(estimate.candidates) else {}
+    )
+
+
+def unseen(table, fitted, estimate, rng):
+    """List of `Unseen`: the rows that were kept back, or, if they are too few, each half of the rows.
+
+    Parameters
+    ----------
+    table : EncodedTable; fitted : TrainingRows, from which gaps are filled
+    estimate : FeatureRegressor of these; one that is `like` it is fitted to the other half
+    rng : Generator, draws rows
+    """
+
+    def of(rows):
+        return (
+            table.encoder.encode(rows.frame, fitted.X),
+            table.coding.encode(rows.truth),
+            rows.groups,
+        )
+
+    rows = table.kept
     units = rows.numbers if rows.groups is None else rows.groups
     if len(np.unique(units)) >= FEWEST_TO_FIT:  # signs are drawn for each
-        return [(rows.part(np.sort(rng.permutation(len(rows))[:MOST_PERMUTED])), estimate)]
-    known = np.flatnonzero(np.isfinite(fitted.rows.truth).all(axis=1))
-    rows, found = fitted.rows.part(np.sort(rng.permutation(known)[: 8 * MOST_PERMUTED])), []
+        some = np.sort(rng.permutation(len(rows))[:MOST_PERMUTED])
+        return [Unseen(*of(rows.part(some)), estimate)]
+    known = np.flatnonzero(np.isfinite(table.rows.truth).all(axis=1))
+    rows, found = table.rows.part(np.sort(rng.permutation(known)[: 8 * MOST_PERMUTED])), []
     half = split_rows(len(rows), 0.5, rows.groups, 0)
     for out in (half, ~half):
         known, asked = rows.part(~out), rows.part(np.flatnonzero(out)[: MOST_PERMUTED // 2])
-        several = known.groups is not None and len(np.unique(known.groups)) > 1
         if np.ptp(known.truth, axis=0).all() and len(asked):
-            X, y = fitted.encode(known.frame), fitted.coding.encode(known.truth)
-            model = clone(estimate).fit(X, y, groups=known.groups if several else None)
-            found.append((asked, model))
-    return found or [(rows, estimate)]
+            X, y, groups = of(known)
+            several = groups is not None and len(np.unique(groups)) > 1
+            model = like(estimate).fit(X, y, groups=groups if several else None)
+            found.append(Unseen(*of(asked), model))
+    return found or [Unseen(*of(rows), estimate)]
 
 
-def growth_of_error(fitted, rows, estimate, rng):
+def growth_of_error(rows, owners, rng):
     """Growth `(N, p)` of the squared error of each row if a column is permuted among the rows.
 
     Parameters
     ----------
-    fitted : FittedTable; rows : SomeRows; estimate : FeatureRegressor; rng : Generator of orders
+    rows : Unseen; owners : (m,) int array, the column of each coordinate; rng : Generator of orders
     """
-    X, y, owners = (
-        fitted.encode(rows.frame),
-        fitted.coding.encode(rows.truth),
-        fitted.encoder.owners,
+    n = len(rows.X)
+    error = lambda Z: np.sum(
+        (np.tile(rows.y, (len(Z) // n, 1)) - rows.estimate.values(Z)) ** 2, axis=1
     )
-    error = lambda Z: np.sum((y - estimate.values(Z)) ** 2, axis=1)
-    usual, growth = error(X), np.zeros((len(X), len(fitted.encoder.parts)))
+    usual, growth = error(rows.X), np.zeros((n, owners.max() + 1))
     for k in range(growth.shape[1]):
-        for _ in range(ORDERS):
-            changed, own = X.copy(), owners == k
-            changed[:, own] = X[rng.permutation(len(X))][:, own]
-            growth[:, k] += (error(changed) - usual) / ORDERS
+        orders = np.concatenate([rng.permutation(n) for _ in range(ORDERS)])
+        changed = np.tile(rows.X, (ORDERS, 1))
+        changed[:, owners == k] = rows.X[orders][:, owners == k]
+        growth[:, k] = error(changed).reshape(ORDERS, n).mean(axis=0) - usual
     return growth
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #3385ee97

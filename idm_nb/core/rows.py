@@ -212,6 +212,12 @@ class PrincipalAxes(Storage):
         part.axes = self.axes[:, :most]
         return part
 
+    def after(self, mean, stretch):
+        "The axes for rows with a `mean` `(m,)`, before `stretch` `(m, k)` multiplies them."
+        part = copy(self)
+        part.mean, part.axes = mean, stretch @ self.axes
+        return part
+
     @classmethod
     def of(cls, X):
         "The axes of an array that is not changed any more: computed once as long as it exists."
@@ -359,6 +365,12 @@ class TrainingRows(Storage):
             part if self.known.all() else part[self.known] for part in (self.coordinates, self.y)
         )
         return X, y, weights, self.groups_of_known()
+
+# %% ../../nbs/99_workshop/71_rows.ipynb #f7227af9
+def stretched(rows, stretch):
+    "TrainingRows `rows` that are not wide, with points multiplied by `stretch` `(m, k)`."
+    axes = PrincipalAxes(rows.X @ stretch).first(rows.axes.axes.shape[1])
+    return replace(rows, axes=axes.after(column_means(rows.X), stretch))
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #4e053f51
 POOL = 20  # rows for each landmark among which k-means++ draws

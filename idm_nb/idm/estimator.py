@@ -27,7 +27,7 @@ from idm_nb.core.checks import (
     former_parameters,
     is_auto,
 )
-from ..core.rows import PrincipalAxes, TrainingRows, landmark_rows
+from ..core.rows import TrainingRows, landmark_rows, stretched
 from ..core.work import announce, is_lazy, one_thread
 from ..flow.closed import ClosedFlow, Flow, flow_taus, local_geometry
 from ..flow.diffusion import DiffusionFlow
@@ -148,7 +148,7 @@ def prepare(model, options, X, y, sample_weight, groups):
     -------
     rows : TrainingRows; fresh : rows and features that were not fitted, or None
     about : dict of `landmarks`, `whole`, `columns` and `one_feature`, see `FittedMap`
-    names : names of the features, or None; cautions : list of (kind, sentence), see `audit`
+    told : dict of `grouped`, `names` and `what`, see `audit`
     """
     names = names_of(y)
     landmarks, drawn, seed = options.landmarks, None, options.seed
@@ -174,19 +174,19 @@ def prepare(model, options, X, y, sample_weight, groups):
     of_columns = columns.get("feature_names_in_")
     what = "y" if names is None else " and ".join(names)
     told = dict(grouped=groups is not None, names=of_columns, what=what)
-    cautions = audit(rows, **told)
     about = dict(columns=columns | dict(features=names), one_feature=one_feature)
     about |= dict(landmarks=kept if drawn is None else drawn[kept])
     about |= dict(whole=len(kept) == N and drawn is None)
-    return rows, fresh, about, names, cautions
+    return rows, fresh, about, told
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #b7530206
-def nearest_rows(fitted, n_asked=500):
+def nearest_rows(fitted, plain, n_asked=500):
     """`Nearest` of the rows of a FittedMap as they were given, each placed as a new one.
 
     Parameters
     ----------
-    fitted : FittedMap; n_asked : int, default 500, most rows that are placed
+    fitted : FittedMap; plain : TrainingRows, whose distances are those in the data
+    n_asked : int, default 500, most rows that are placed
 
     Returns
     -------
@@ -202,11 +202,12 @@ def nearest_rows(fitted, n_asked=500):
     points, values = rows.points[known], fitted.estimate.held_out_
     lifted = fitted.lifted(values[rank], fitted.branches.membership[rank])
     moved = fitted.flow.move(points[rank], lifted)[-1]
+    given = plain.points[known]
     typical = lambda old, new: typical_difference(old[place], new, y, asked, labels)
     some = rng.integers(0, n, (len(asked), N_NEAR))
     return Nearest(
         in_map=typical(fitted.embedding[known], moved),
-        in_data=typical(points, points[rank]),
+        in_data=typical(given, given[rank]),
         in_order=typical(fitted.placed_values[known], values[rank]),
         anywhere=difference_of(np.where(labels[some] == labels[asked, None], -1, some), y, asked),
     )
@@ -252,16 +253,17 @@ def error_model(fitted, placed=None, fresh=None):
     return ErrorModel(placed.coordinates_in_data, residuals, **about)
 
 
-def final_verdict(fitted, placed, fresh, names):
+def final_verdict(fitted, plain, placed, fresh):
     """The verdict of a map, `fitted`, with the nearest rows.
 
-    If there are `fresh` rows, `placed`, its share is that of these; `names` as in `judge`.
+    If there are `fresh` rows, `placed`, its share is that of these; `plain` as in `nearest_rows`.
     """
     verdict = fitted.verdict
     if fresh is not None:
         held_out = HeldOut(fresh[1], placed.values, random_state=fitted.seed)
-        verdict = judge(fitted.estimate, held_out=held_out, cautions=verdict.cautions, names=names)
-    return replace(verdict, nearest=nearest_rows(fitted))
+        about = dict(cautions=verdict.cautions, names=[verdict.what])
+        verdict = judge(fitted.estimate, held_out=held_out, **about)
+    return replace(verdict, nearest=nearest_rows(fitted, plain))
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #e69211e9
 def geometry_of(rows, estimate, verdict, options):
@@ -278,32 +280,33 @@ def geometry_of(rows, estimate, verdict, options):
     return known | dict(rows=rows, values=values, branch=branch, fibre_share=share)
 
 
-def flowed(fitted, options):
-    "A FittedMap, `fitted`, after the flow of the FitOptions."
-    taus = taus_needed(fitted, options.taus, options)
-    return replace(
-        fitted, taus=taus, flow=clone(options.flow).run(fitted.task(taus, options.verbose))
-    )
+def estimated(rows, options, what="y", cautions=()):
+    """The fitted FeatureRegressor of TrainingRows, `rows`, by the `options`, and its `Verdict`.
+
+    `what` is the name of the feature, and `cautions` are those of `audit`.
+    """
+    estimate = clone(options.regressor).fit_rows(rows)
+    return estimate, judge(estimate, cautions=cautions, names=[what])
 
 
-def fit_map(rows, options, fresh, about, names=None, cautions=()):
-    """Fit rows, without side effects.
+def fit_map(rows, estimate, verdict, options, fresh, about, stretch=None):
+    """The map of rows, without side effects.
 
     Parameters
     ----------
-    rows : TrainingRows; options : FitOptions
+    rows : TrainingRows; estimate, verdict : see `estimated`; options : FitOptions
     fresh : rows `(q, m)` and features `(q, n)` that are not fitted, or None
     about : dict of attributes of `FittedMap`, see `prepare`
-    names : names of the features, default None; cautions : sequence of (kind, sentence), default none
+    stretch : (m, k) array, default None, by which rows of a table that is not wide are multiplied
+        before distances are taken: branches, neighbours and coordinates depend on it, predictions do not
 
     Returns
     -------
     FittedMap
     """
-    estimate = clone(options.regressor).fit_rows(rows)
-    verdict = judge(estimate, cautions=cautions, names=names)
     announce(options.verbose, "branches of the level sets")
     trusts = {"held-out": 0.0, "posterior": 1 - estimate.noise_share_, "known": 1.0}
+    shown = rows if stretch is None else stretched(rows, stretch)
     fitted = FittedMap(
         estimate=estimate,
         trust=trusts[options.placed_by],
@@ -312,33 +315,16 @@ def fit_map(rows, options, fresh, about, names=None, cautions=()):
         n_components=options.n_components,
         seed=options.seed,
         verdict=verdict,
-        **geometry_of(rows, estimate, verdict, options),
+        **geometry_of(shown, estimate, verdict, options),
         **about,
     )
-    fitted = flowed(fitted, options)
+    taus = taus_needed(fitted, options.taus, options)
+    flow = clone(options.flow).run(fitted.task(taus, options.verbose))
+    fitted = replace(fitted, taus=taus, flow=flow)
     announce(options.verbose, "standard errors")
     placed = None if fresh is None else fitted.place(fresh[0])
     errors = error_model(fitted, placed, fresh)
-    return replace(fitted, errors=errors, verdict=final_verdict(fitted, placed, fresh, names))
-
-
-def reweighted(fitted, stretch, options):
-    """The same predictions in another geometry: branches, neighbours and coordinates are found again.
-
-    Parameters
-    ----------
-    fitted : FittedMap of a table that is not wide; options : FitOptions of the fit
-    stretch : (m, k) array, by which rows are multiplied before distances are taken
-    """
-    rows = fitted.rows
-    axes = PrincipalAxes(rows.X @ stretch).first(rows.axes.axes.shape[1])
-    axes.mean, axes.axes = rows.X.mean(axis=0), stretch @ axes.axes
-    rows = replace(rows, axes=axes)
-    found = geometry_of(rows, fitted.estimate, fitted.verdict, options)
-    fitted = flowed(replace(fitted, **found), options)
-    plain, nearest = fitted.verdict.nearest, nearest_rows(fitted)
-    nearest = plain and replace(nearest, in_data=plain.in_data)
-    return replace(fitted, verdict=replace(fitted.verdict, nearest=nearest))
+    return replace(fitted, errors=errors, verdict=final_verdict(fitted, rows, placed, fresh))
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #372ab472
 def warn_of(fitted):
@@ -499,8 +485,9 @@ class IteratedDiffusionMap(MapViews, BaseEstimator):
         self
         """
         options = checked(self)
-        rows, *prepared = prepare(self, options, X, y, sample_weight, groups)
-        fitted = fit_map(rows, options, *prepared)
+        rows, fresh, about, told = prepare(self, options, X, y, sample_weight, groups)
+        found = estimated(rows, options, told["what"], audit(rows, **told))
+        fitted = fit_map(rows, *found, options, fresh, about)
         warn_of(fitted)
         self.map_ = fitted
         return self
