@@ -67,25 +67,30 @@ def test_one_branch_has_no_panel_without_a_message():
 
 
 def test_a_branch_without_support_is_a_candidate_everywhere(monkeypatch):
-    from idm_nb.idm import reeb
+    from idm_nb.branches import support
 
     X, y, _ = feature_example("torus x", 1000, random_state=0)
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(x=y[:, 0])
     fit = lambda: TableMap("x", model=KERNEL, scale="none", random_state=0).fit(table)
-    supported, before = reeb.supported, fit()
+    supported, before = support.supported, fit()
     # no pair of branches can be apart in more than all of the refits
-    monkeypatch.setattr(reeb, "supported", lambda found, support, _: supported(found, support, 2.0))
+    monkeypatch.setattr(
+        support, "supported", lambda found, refits, _: supported(found, refits, 2.0)
+    )
     model = fit()
     fitted, page = model.fitted_, model.report()
-    assert before.fitted_.ways.count > 1 == fitted.ways.count and fitted.ways.candidates
+    assert before.fitted_.branches.n_branches > 1 == fitted.branches.n_branches
+    assert fitted.branches.candidates
     assert "may be missed. A further branch is a candidate" in page
     assert "different ways" not in page and "The branches</h2>" not in page
     assert (model.predict(table).branch == 0).all() and "must_change" not in model.counterparts(
         table[:1]
     )
-    known = before.fitted_
-    placed = before.place(table.iloc[known.rows.numbers - 1])
-    assert np.mean(known.ways.at(placed) == known.ways.branch) > 0.99
+    # coordinates keep apart what is said to be apart, and nothing else
+    columns = lambda found: [
+        name for name in found.model_.get_feature_names_out() if "branch" in name
+    ]
+    assert not columns(model) and len(columns(before)) == before.fitted_.branches.n_branches
 
 
 def test_cautions_come_first_and_words_stay_different():

@@ -68,7 +68,7 @@ def test_what_is_said_of_columns_names_the_genes(fitted, tmp_path):
     assert len(found) == M and fitted.relevance_.kind == "projection"
     real = ~found.column.str.startswith("gene")
     assert found.above_chance[real].mean() > 0.8 and found.above_chance[~real].mean() < 0.05
-    assert fitted.fitted_.ways.count == 3
+    assert fitted.fitted_.branches.n_branches == 3
     told = fitted.fitted_.contrast.table()
     assert len(told) > 40 and sum(row["column"].startswith("fate") for row in told) > 0.9 * len(
         told

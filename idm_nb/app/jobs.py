@@ -165,9 +165,11 @@ def report_on(model, facts, options):
     ----------
     model : fitted TableMap; facts : dict from a name to text; options : arguments of `fit`
     """
-    ways = model.fitted_.ways
-    more = f", and {len(ways.candidates)} candidates without support" * bool(ways.candidates)
-    facts = {**facts, "branches": f"{ways.count}{more}"}
+    branches = model.fitted_.branches
+    more = f", and {len(branches.candidates)} candidates without support" * bool(
+        branches.candidates
+    )
+    facts = {**facts, "branches": f"{branches.n_branches}{more}"}
     above = model.relevance().query("above_chance").column.tolist()
     named = f": {', '.join(above[:6])}" + ", ..." * (len(above) > 6) if above else ""
     facts["columns that matter"] = f"{len(above)} of {len(model.fitted_.encoder.names)}{named}"
@@ -210,8 +212,6 @@ def place_job(options, results):
     results : function of a FittedTable and a `Table` that is `ready`, to a data frame
     """
     fitted = open_model(options.model).fitted_
-    if options.out.lower().endswith(".h5ad"):
-        return write_cells(options, fitted)
     out = target_of(options)
     reading, new = fitted.reading(reading_of(options)), []
 
@@ -232,6 +232,8 @@ def place_job(options, results):
 # %% ../../nbs/12_application/50b_jobs.ipynb #1b8e9d4b
 def predict_job(options):
     "Write predictions, branches and perhaps coordinates of the rows of the file `options.data`."
+    if ending(options.out) == ending(options.data) == ".h5ad":
+        return write_cells(options)
     place_job(options, lambda fitted, table: results_of(fitted, table, options.coordinates))
 
 
@@ -266,21 +268,19 @@ def counterparts_job(options):
         write_whole(out, lambda path: write_table(path, found, like=out))
 
 # %% ../../nbs/12_application/50b_jobs.ipynb #1a4c14c7
-def write_cells(options, fitted):
+def write_cells(options):
     """Copy an `.h5ad` file and add the coordinates and predictions of its cells.
 
     Parameters
     ----------
-    options : arguments of a command for new rows; fitted : FittedTable
+    options : arguments of a command for new rows
     """
-    out = Path(options.out)
-    if ending(options.data) != ".h5ad" or options.command == "alike":
-        raise UsageError(f"--out {out}: only the cells of an .h5ad file are placed into another")
+    out, fitted = Path(options.out), open_model(options.model).fitted_
     check_folder(out.parent, [out.name])
     table = ready(read_table(options.data, **fitted.reading(reading_of(options))), fitted)
     placed = fitted.place(table.frame)
     columns, features = (
-        {"branch": fitted.ways.at(placed), "novel": placed.novel},
+        {"branch": placed.branch, "novel": placed.novel},
         fitted.roles.features,
     )
     for name, prediction, error in zip(features, *(a.T for a in fitted.decoded(placed))):

@@ -131,14 +131,14 @@ def joins(nodes, ends, low, high):
 
 def branch_table(fitted):
     "Columns of a table of the branches of `fitted`, a FittedTable."
-    branch, count = fitted.ways.branch, fitted.ways.count
+    branch, count = fitted.branch, fitted.branches.n_branches
     table = {"branch": list(range(count)), "rows": np.bincount(branch, minlength=count)}
     for name, column in zip(fitted.roles.features, fitted.rows.truth.T):
         for kind, end in (("lowest", np.nanmin), ("highest", np.nanmax)):
             values = [column[(branch == b) & np.isfinite(column)] for b in range(count)]
             table[f"{kind}_{name}"] = np.array([end(v) if len(v) else np.nan for v in values])
     spans = [table[f"{kind}_{fitted.roles.features[0]}"] for kind in ("lowest", "highest")]
-    graph = fitted.ways.graph(fitted.model)
+    graph = fitted.graph
     met = [""] * count if graph is None else joins(graph.nodes, graph.branches, *spans)
     return {**table, "joins": met}
 
@@ -188,9 +188,10 @@ def findings(fitted):
         f"A prediction of {name} is typically off by {short(error)}; the mean of all rows, by {short(rest)}."
         for name, error, rest in typical_errors(fitted.roles.features, truth[usual], values[usual])
     ]
-    if fitted.ways.count > 1:
+    if fitted.branches.n_branches > 1:
         size.append(
-            f"The rows form {fitted.ways.count} branches: one value can be reached in different ways."
+            f"The rows form {fitted.branches.n_branches} branches: one value can be reached in different "
+            "ways."
         )
     if not verdict.beats_chance:
         size.append("These rows are too few to be sure: it may be chance.")
@@ -238,7 +239,7 @@ class Effect:
         each = fitted.decoded(placed)[0][:, 0].reshape(len(values), -1)
         means = placed.values.reshape(*each.shape, -1).mean(axis=1)  # of an angle: sine and cosine
         means = fitted.coding.decode(means)[:, 0]
-        return cls(name, values, each, means, fitted.ways.at(fitted.place(frame)))
+        return cls(name, values, each, means, fitted.place(frame).branch)
 
 
 def effects_of(fitted):
@@ -318,7 +319,7 @@ def draw_column(fitted, name):
     "Figure of the column `name` of the training rows of `fitted`, a FittedTable, at each feature."
     figure = new_figure(3, 2.2)
     ax, rows = figure.add_subplot(), fitted.rows
-    colours = Colouring(fitted.ways.branch, "label").colours if fitted.ways.count > 1 else "0.5"
+    colours = Colouring(fitted.branch, "label").colours if fitted.branches.n_branches > 1 else "0.5"
     column = cells_of(fitted.encoder, rows.frame, [name])[name]
     ax.scatter(rows.truth[:, 0], column, s=4, c=colours, linewidths=0, alpha=0.6, rasterized=True)
     ax.set(xlabel=fitted.roles.features[0], ylabel=name)
@@ -366,7 +367,7 @@ def depends_section(fitted):
         figures[about] = draw_effect(effect, fitted.roles.features[0], limits, chance)
     if fitted.encoder.many and above:
         text += f" The pictures show the first of them at each value of {fitted.roles.features[0]}"
-        text += ", coloured by branch." if fitted.ways.count > 1 else "."
+        text += ", coloured by branch." if fitted.branches.n_branches > 1 else "."
     for name in above[:MOST_EFFECTS] if fitted.encoder.many else ():
         figures[f"{name} at each value of {fitted.roles.features[0]}"] = draw_column(fitted, name)
     return Section("What it depends on", text, figures=figures)
@@ -384,10 +385,10 @@ def branch_colours(count):
 
 def typical_row(fitted):
     "Place of the training row of `fitted` with the median prediction, if possible of several branches."
-    known, branch = fitted.model.map_, fitted.ways.branch
+    known, branch = fitted.model.map_, fitted.branch
     values = known.values[known.rows.inverse][:, 0]
     order = np.argsort(values, kind="stable")
-    of = branch[order][:, None] == np.arange(fitted.ways.count)
+    of = branch[order][:, None] == np.arange(fitted.branches.n_branches)
     within = np.logical_or.accumulate(of) & np.logical_or.accumulate(of[::-1])[::-1]
     several = order[within.sum(axis=1) > 1]
     rows = several if len(several) else order
@@ -428,7 +429,7 @@ def ways_table(fitted):
     places = [typical_row(fitted), *np.searchsorted(fitted.rows.numbers, found.training_row)]
     rows, index = fitted.rows.part(places), fitted.roles.index
     table = {"row": list(rows.numbers.astype(str) if index is None else rows.frame[index])}
-    table |= {"branch": fitted.ways.branch[places].tolist()} if fitted.ways.count > 1 else {}
+    table |= {"branch": fitted.branch[places].tolist()} if fitted.branches.n_branches > 1 else {}
     table |= {feature: list(rows.truth[:, 0])}
     cells = short_cells(fitted, names)(rows.frame)
     X = fitted.encode(rows.frame)
@@ -444,7 +445,7 @@ def ways_table(fitted):
 # %% ../../nbs/12_application/49_report.ipynb #4a9d3c11
 def ways_section(fitted):
     "The section on ways to the same value of `fitted`, a FittedTable."
-    feature, ways = fitted.roles.features[0], fitted.ways
+    feature, branches = fitted.roles.features[0], fitted.branches
     sure = fitted.model.verdict_.beats_chance and fitted.coding.unit is None
     table, marks = ways_table(fitted) if sure else ({}, {})
     text = (
@@ -452,18 +453,18 @@ def ways_section(fitted):
         f"branch. Ways that few rows take may be missed."
     )
     then = "that differ most from it. What differs is bold."
-    if ways.count > 1:
+    if branches.n_branches > 1:
         text = (
             f"At some values of {feature}, the rows with that value fall into separate sets: different "
-            f"ways to reach it. Followed from value to value these sets are {ways.count} branches, "
-            f"which may join at other values."
+            f"ways to reach it. Followed from value to value these sets are "
+            f"{branches.n_branches} branches, which may join at other values."
         )
-        graph = ways.graph(fitted.model)
+        graph = fitted.graph
         if graph is not None and graph.n_pieces > 1:
             text += f" They lie in {graph.n_pieces} pieces, which are apart even without {feature}."
         what = "What must change to get there" if "must change" in table else "What differs"
         then = f"on other branches. {what} is bold."
-    text += candidates_text(ways)
+    text += candidates_text(branches)
     if table:
         text += (
             f" The table begins with a typical row and its measured {feature}; below it are rows with "
@@ -474,13 +475,13 @@ def ways_section(fitted):
 
 def branches_section(fitted):
     "The section that describes several branches of `fitted`, a FittedTable."
-    feature, figures, ways = fitted.roles.features[0], {}, fitted.ways
-    graph = ways.graph(fitted.model)
+    feature, figures = fitted.roles.features[0], {}
+    graph = fitted.graph
     if graph is not None:
         figure = new_figure(4.5, 3.6)
-        ax = graph.plot(figure.add_subplot(), cmap=branch_colours(ways.count))
+        ax = graph.plot(figure.add_subplot(), cmap=branch_colours(fitted.branches.n_branches))
         ax.set_ylabel(feature)
-        branch_legend(ax, Colouring(ways.branch, "label"))
+        branch_legend(ax, Colouring(fitted.branch, "label"))
         about = f"The branches, {feature} upwards; each point is a row, beside others of its branch"
         figures[about] = figure
     told = fitted.contrast.sentences()[:PAIRS]
@@ -490,9 +491,9 @@ def branches_section(fitted):
     return Section("The branches", "", table, figures=figures, points=points)
 
 # %% ../../nbs/12_application/49_report.ipynb #455c51cc
-def candidates_text(ways):
-    "A sentence about branches without support; empty if `ways`, a Ways, has none."
-    n = len(ways.candidates)
+def candidates_text(branches):
+    "A sentence about branches without support; empty if there are none among the `branches`."
+    n = len(branches.candidates)
     if not n:
         return ""
     what = "A further branch is a candidate" if n == 1 else f"{n} further branches are candidates"
@@ -536,19 +537,19 @@ def draw_map(fitted):
 
     The feature is across, the main difference of rows with equal feature upwards, in relevant columns.
     """
-    ways = fitted.ways
+    branches = fitted.branches
     known, feature, owners = fitted.model.map_, fitted.roles.features[0], fitted.encoder.owners
     X = fitted.encode(fitted.rows.frame)
     wide = len(owners) > MOST_AXES
-    points = fitted.model.embedding_ if wide or ways.count > 1 else X * fitted.weights
+    points = fitted.model.embedding_ if wide or branches.n_branches > 1 else X * fitted.weights
     values = fitted.rows.truth[:, 0]
     values = np.where(np.isfinite(values), values, known.values[known.rows.inverse][:, 0])
-    direction = main_difference(points, values, ways.branch)
+    direction = main_difference(points, values, fitted.branch)
     height = points @ direction
     figure = new_figure(5.6, 3.4)
     ax = figure.add_subplot()
-    shade, words = Colouring(ways.branch, "label"), None
-    if ways.count == 1:
+    shade, words = Colouring(fitted.branch, "label"), None
+    if branches.n_branches == 1:
         share = (
             projection_shares(unit_columns(height[:, None]), unit_columns(X))
             if wide
@@ -562,10 +563,16 @@ def draw_map(fitted):
     ax.set_yticks([])
     ax.spines[["top", "right"]].set_visible(False)
     if shade.kind == "label":
-        branch_legend(ax, shade, words and cut(words), "branch" if ways.count > 1 else name)
+        branch_legend(
+            ax, shade, words and cut(words), "branch" if branches.n_branches > 1 else name
+        )
     else:
         colour_bar(ax, shade, name)
-    by = f"coloured by {name}, in which they differ most" if ways.count == 1 else "by branch"
+    by = (
+        f"coloured by {name}, in which they differ most"
+        if branches.n_branches == 1
+        else "by branch"
+    )
     about = f"Each point is a row: {feature} across; rows with the same {feature} are apart upwards, {by}"
     return figure, about
 
@@ -667,7 +674,7 @@ def as_json(data):
 # %% ../../nbs/12_application/49_report.ipynb #3e64eaec
 def advice(fitted):
     "What to do next with `fitted`, a FittedTable: a list of sentences."
-    verdict, ways = fitted.model.verdict_, fitted.ways
+    verdict, branches = fitted.model.verdict_, fitted.branches
     if not verdict.beats_chance:
         return [
             "Check that the rows of the data and of the feature belong together and are in one order.",
@@ -675,12 +682,12 @@ def advice(fitted):
             "do not use predictions or branches of this map.",
         ]
     found = ["Settle the cautions at the top, and fit again."] * bool(verdict.cautions)
-    if line_is_enough(verdict) and ways.count == 1:
+    if line_is_enough(verdict) and branches.n_branches == 1:
         found.append("Linear regression predicts as well, and there is one branch: it is enough.")
-    if ways.count > 1:
+    if branches.n_branches > 1:
         found.append(
-            f"Compare the {ways.count} branches by the columns that set them apart, and check them on "
-            f"rows of a new experiment: they were found in this table."
+            f"Compare the {branches.n_branches} branches by the columns that set them apart, and check "
+            "them on rows of a new experiment: they were found in this table."
         )
     if verdict.falls and verdict.fall >= SMALL:
         found.append("Measure more rows: the error still falls with their number.")
@@ -738,7 +745,7 @@ def table_report(fitted, facts=None):
     -------
     str, a self-contained HTML page
     """
-    ways, feature = fitted.ways, " and ".join(fitted.roles.features)
+    branches, feature = fitted.branches, " and ".join(fitted.roles.features)
     headline, cautions, more = findings(fitted)
     drawn = len(fitted.rows) + len(fitted.kept)
     source = fitted.source.rpartition("/")[2]
@@ -747,13 +754,13 @@ def table_report(fitted, facts=None):
     key |= {"rows used": drawn} if fitted.count > drawn else {}
     key |= {"data columns": len(fitted.encoder.names), "rows kept back": len(fitted.kept)}
     key |= {"genes": "logarithms of counts per ten thousand"} if fitted.counts else {}
-    key |= {"branches": ways.count}
-    key |= {"candidates": len(ways.candidates)} if ways.candidates else {}
+    key |= {"branches": branches.n_branches}
+    key |= {"candidates": len(branches.candidates)} if branches.candidates else {}
     figure, about = draw_map(fitted)
     sections = [
         depends_section(fitted),
         ways_section(fitted),
-        *([branches_section(fitted)] if ways.count > 1 else []),
+        *([branches_section(fitted)] if branches.n_branches > 1 else []),
         Section("The map", figures={about: figure}),
         errors_section(fitted, facts),
         Section("Find a row", search=search_data(fitted)),

@@ -129,11 +129,11 @@ def branch_labels(fitted):
     name = fitted.roles.label
     if name is None:
         return None
-    labels, branch = fitted.rows.frame[name].astype(str).to_numpy(), fitted.ways.branch
+    labels, branch = fitted.rows.frame[name].astype(str).to_numpy(), fitted.branch
     mostly = [most_frequent(labels[branch == b]) for b in range(branch.max() + 1)]
     asked = labels, branch
     if len(fitted.kept):
-        asked = fitted.kept.frame[name].astype(str).to_numpy(), fitted.ways.at(fitted.placed_kept)
+        asked = fitted.kept.frame[name].astype(str).to_numpy(), fitted.placed_kept.branch
     share = float(np.mean(np.array(mostly)[asked[1]] == asked[0]))
     chance = float(np.mean(asked[0] == most_frequent(labels)))
     return dict(column=name, mostly=mostly, share=share, chance=chance)
@@ -209,8 +209,8 @@ def verdict_numbers(verdict):
 
 def counted(fitted):
     "Numbers of branches and candidates of a FittedTable and, for a scalar feature, of loops and pieces."
-    ways, graph = fitted.ways, fitted.ways.graph(fitted.model)
-    found = {"branches": ways.count, "candidates": len(ways.candidates)}
+    branches, graph = fitted.branches, fitted.graph
+    found = {"branches": branches.n_branches, "candidates": len(branches.candidates)}
     return found if graph is None else found | dict(loops=graph.n_loops, pieces=graph.n_pieces)
 
 

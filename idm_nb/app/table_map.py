@@ -47,7 +47,7 @@ from ..core.work import announce, labels_of, one_thread
 from ..diffusion.neighbors import nearest
 from ..idm.beyond_memory import LAZY_LANDMARKS, pool_rows
 from ..idm.estimator import IteratedDiffusionMap, checked, estimated, fit_map, prepare, warn_of
-from ..idm.reeb import ReebGraph, reeb_graph
+from ..idm.reeb import reeb_graph
 from ..regression.cautions import audit
 from ..study.relevance import LEAST_GROUPS, Relevance, relevance_baseline, step_down
 
@@ -431,50 +431,11 @@ class SomeRows(Storage):
         groups = None if self.groups is None else self.groups[chosen]
         return SomeRows(self.numbers[chosen], columns, self.truth[chosen], groups)
 
-# %% ../../nbs/12_application/48b_table_map.ipynb #4a9d3c12
-MOST_SHOWN = 20  # columns of a wide table that are shown with its rows
-MOST_REFITTED = 10000  # rows for which ten refits of the branches take less time than the fit
-
-
-@dataclass(frozen=True)
-class Ways(Storage):
-    """The branches of a fitted table: one decision for predictions, tables, pictures and advice.
-
-    Attributes
-    ----------
-    count : int; branch : (N,) int array, of the training rows
-    glued : GluedGraph that joins what refits do not keep apart, None: all branches of the map
-    candidates : list of dicts, forks that are left out for lack of support, see `ReebGraph.at`
-    """
-
-    count: int
-    branch: np.ndarray
-    glued: object
-    candidates: list
-
-    @classmethod
-    def of(cls, model):
-        "The branches of a fitted `model` that at least six of ten refits keep apart."
-        known = model.branches_
-        if known.n_branches == 1 or not len(known.nodes) or len(model.branch_) > MOST_REFITTED:
-            return cls(known.n_branches, model.branch_, None, [])
-        graph = reeb_graph(model, support=True)
-        return cls(len(graph.branches), graph.membership, graph.glued, list(graph.candidates))
-
-    def at(self, placed):
-        "Branch `(q,)` of `placed` rows."
-        known = placed.branch
-        return known if self.glued is None else self.glued.at(known, placed.values[:, 0])
-
-    def graph(self, model):
-        "The `ReebGraph` of these branches of a fitted `model`; None for several features."
-        if not len(model.branches_.nodes):
-            return None
-        whole = reeb_graph(model)
-        changed = dict(glued=self.glued, candidates=self.candidates, membership=self.branch)
-        return ReebGraph._of(**whole.__getstate__() | changed | dict(whole=whole))
-
 # %% ../../nbs/12_application/48b_table_map.ipynb #ae1acb35
+MOST_SHOWN = 20  # columns of a wide table that are shown with its rows
+SUPPORT = 0.6  # share of ten refits that keep branches apart: a majority
+
+
 @dataclass(frozen=True, kw_only=True)
 class EncodedTable(Storage):
     """What `TableMap.fit` has before it estimates the feature.
@@ -503,13 +464,20 @@ class FittedTable(EncodedTable):
 
     Attributes
     ----------
-    model : fitted IteratedDiffusionMap of the coordinates; ways : its Ways
+    model : fitted IteratedDiffusionMap of the coordinates, with the branches that have support
     known : Relevance by which the columns count in distances, None if all count alike
     """
 
     model: IteratedDiffusionMap
-    ways: Ways
     known: Relevance | None = None
+
+    branches = property(lambda self: self.model.branches_)
+    branch = property(lambda self: self.model.branch_)
+
+    @property
+    def graph(self):
+        "The `ReebGraph` of the map; None for several features."
+        return reeb_graph(self.model) if len(self.branches.nodes) else None
 
     def reading(self, given):
         "Options of `read_table` for new rows: those `given`, with words and dates as in training."
@@ -585,7 +553,7 @@ def contrast_of(fitted):
     "`BranchContrast` of the training rows of `fitted`, a FittedTable."
     X, encoder, table = fitted.encode(fitted.rows.frame), fitted.encoder, []
     options = dict(groups=fitted.rows.groups, name=fitted.roles.features[0])
-    graph = fitted.ways.graph(fitted.model) or fitted.model
+    graph = fitted.graph or fitted.model
     many = [fitted.rows.columns[name] for name in fitted.roles.described]
     if many or encoder.many:
         table, names = (many[0].table, many[0].names) if many else (X, encoder.labels())
@@ -666,9 +634,9 @@ def fit_table(options, source):
     found = None, None
     if options.scale == "standard" and verdict.beats_chance:
         found = relevant_distances(encoded, rows, estimate, verdict.r2)
-    model.map_ = fit_map(rows, estimate, verdict, settings, fresh, about, found[1])
+    model.map_ = fit_map(rows, estimate, verdict, settings, fresh, about, found[1], SUPPORT)
     warn_of(model.map_)
-    return FittedTable(**vars(encoded), model=model, ways=Ways.of(model), known=found[0])
+    return FittedTable(**vars(encoded), model=model, known=found[0])
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #26005eb6
 def numbers_of_columns(columns):
@@ -1006,10 +974,7 @@ def changed_columns(fitted, row, other, value, error, branch):
             continue
         tried = with_values(changed, {name: row[name].to_numpy()})
         placed = fitted.place(tried)
-        if (
-            fitted.ways.at(placed)[0] == branch
-            and (np.abs(placed.values[0] - value) <= error).all()
-        ):
+        if placed.branch[0] == branch and (np.abs(placed.values[0] - value) <= error).all():
             changed = tried
         else:
             needed.append(name)
@@ -1042,12 +1007,12 @@ def rows_of_value(fitted, placed, n, branch):
     -------
     rows : (k,) int array, their places; distance : (k,) array
     """
-    known, ways, own = fitted.model.map_, fitted.ways, fitted.ways.at(placed)[0]
-    wanted = ways.branch != own if branch is None else ways.branch == branch
+    known, branches = fitted.model.map_, fitted.branch
+    wanted = branches != placed.branch[0] if branch is None else branches == branch
     values = known.values[known.rows.inverse]
     apart = np.abs(values - placed.values[0]) / tolerance(values, placed, n)
     alike = (apart <= 1).all(axis=1)
-    single = ways.count == 1 or (branch is None and not (alike & wanted).any())
+    single = known.branches.n_branches == 1 or (branch is None and not (alike & wanted).any())
     same = np.flatnonzero(alike & (wanted | single))
     same = same[np.argsort(apart[same].max(axis=1), kind="stable")[: CLOSE * n]]
     gap = known.rows.points[known.rows.inverse[same]] - placed.points
@@ -1072,15 +1037,15 @@ def other_ways(fitted, row, n, branch=None):
     check_number("n", n, 1, integer=True)
     if len(row) != 1:
         raise ValueError(f"counterparts are sought for one row, got {len(row)}")
-    ways, placed = fitted.ways, fitted.model.map_.place(fitted.encode(row))
+    placed = fitted.model.map_.place(fitted.encode(row))
     chosen, distance = rows_of_value(fitted, placed, n, branch)
     found = fitted.rows.part(chosen)
-    first = {"training_row": found.numbers, "branch": ways.branch[chosen]}
+    first = {"training_row": found.numbers, "branch": fitted.branch[chosen]}
     last = {"distance": distance}
-    if ways.count > 1 and not fitted.encoder.many:
+    if fitted.branches.n_branches > 1 and not fitted.encoder.many:
         given = placed.values[0], tolerance(fitted.model.map_.values, placed, n)
         change = lambda k: changed_columns(
-            fitted, row, found.part([k]).frame, *given, ways.branch[chosen[k]]
+            fitted, row, found.part([k]).frame, *given, fitted.branch[chosen[k]]
         )
         last["must_change"] = [", ".join(change(k)) for k in range(len(chosen))]
     truth = apart(dict(zip(fitted.roles.features, found.truth.T)), [*first, *last])
@@ -1204,7 +1169,7 @@ def prediction_columns(fitted, placed):
     names = ["standard_error"] if len(features) == 1 else names
     names = [f"predicted_{name}" for name in features] + names
     found = dict(zip(names, np.hstack([values, errors]).T))
-    return {**found, "branch": fitted.ways.at(placed), "novel": placed.novel}
+    return {**found, "branch": placed.branch, "novel": placed.novel}
 
 
 def coordinate_columns(placed):

@@ -398,6 +398,7 @@ class Branches(Storage):
     masses : (b,) int array, rows of each branch
     size : int, rows of a window of each piece, added up
     pieces : (b,) int array, the connected piece of each branch; n_pieces : int
+    candidates : list of dicts, forks that are left out for lack of support, see `supported`
 
     Examples
     --------
@@ -407,6 +408,8 @@ class Branches(Storage):
     >>> found.n_branches, found.nodes.round()
     (4, array([-3., -1.,  1.,  3.]))
     """
+
+    candidates = ()
 
     def __init__(self, points, features, *, log_odds=LOG_ODDS, window=None):
         self.features = np.asarray(features, dtype=float).reshape(len(points), -1)

@@ -6,6 +6,8 @@
 __all__ = ['Support', 'supported']
 
 # %% ../../nbs/08_branches/32_support.ipynb #534f8693
+from copy import copy
+
 import numpy as np
 from joblib import Parallel, delayed
 
@@ -257,3 +259,24 @@ def supported(branches, support, level):
         one = int(np.flatnonzero(graph.branch == both[0])[0])
         graph.glue(*both)
         candidates.append(dict(branch=one, rows=rows, **least))
+
+# %% ../../nbs/08_branches/32_support.ipynb #730d6738
+def kept_apart(branches, level, **options):
+    """The `Branches` with only those that refits keep apart; the other forks are its `candidates`.
+
+    Parameters
+    ----------
+    branches : Branches, of any number of features; more than one feature needs no refits
+    level : float, see `supported`; options : of `Support`
+    """
+    if branches.n_branches == 1 or not len(branches.nodes):
+        return branches
+    support = Support(branches.search.points, branches.heights, **options)
+    graph, _, candidates = supported(branches, support, level)
+    if not candidates:
+        return branches
+    found = copy(branches)
+    found.nodes, found.ends, found.candidates = graph.nodes, graph.ends, candidates
+    found.membership = graph.at(branches.membership, branches.heights)
+    found.masses = np.bincount(found.membership, minlength=len(graph.ends))
+    return found

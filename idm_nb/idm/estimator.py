@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..branches.graph import BranchCode, Branches
 from ..branches.level_sets import LOG_ODDS
+from ..branches.support import kept_apart
 from idm_nb.core.checks import (
     check_choice,
     check_features,
@@ -213,14 +214,20 @@ def nearest_rows(fitted, plain, n_asked=500):
     )
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #fe1b8692
-def find_branches(rows, estimate, verdict, options):
+MOST_REFITTED = 10000  # rows for which ten refits of the branches take less time than the fit
+
+
+def find_branches(rows, estimate, verdict, options, support=None):
     """The `Branches` of TrainingRows, `rows`, by the `estimate` and the `options`.
 
-    If the `verdict` does not beat chance, there is one branch.
+    If the `verdict` does not beat chance, there is one branch. `support` as in `fit_map`.
     """
     few = verdict.visible > 0.5 and verdict.r2 > 0.5  # nothing can be said for sure
     log_odds = options.log_odds if verdict.beats_chance or few else np.inf
-    return Branches(rows.points[rows.known], estimate.held_out_, log_odds=log_odds)
+    found = Branches(rows.points[rows.known], estimate.held_out_, log_odds=log_odds)
+    if support is None or len(rows.y) > MOST_REFITTED:
+        return found
+    return kept_apart(found, support, groups=rows.of_known()[3], log_odds=log_odds)
 
 
 def completed(rows, estimate, branches):
@@ -266,14 +273,15 @@ def final_verdict(fitted, plain, placed, fresh):
     return replace(verdict, nearest=nearest_rows(fitted, plain))
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #e69211e9
-def geometry_of(rows, estimate, verdict, options):
+def geometry_of(rows, estimate, verdict, options, support=None):
     """The parts of a `FittedMap` that depend on distances, as a dict.
 
     Parameters
     ----------
     rows : TrainingRows; estimate : FeatureRegressor of them; verdict : Verdict; options : FitOptions
+    support : see `fit_map`
     """
-    branches = find_branches(rows, estimate, verdict, options)
+    branches = find_branches(rows, estimate, verdict, options, support)
     values, branch = completed(rows, estimate, branches)
     scale, share = local_geometry(rows.points, values)
     known = dict(branches=branches, code=BranchCode(branches), feature_scale=scale)
@@ -289,7 +297,7 @@ def estimated(rows, options, what="y", cautions=()):
     return estimate, judge(estimate, cautions=cautions, names=[what])
 
 
-def fit_map(rows, estimate, verdict, options, fresh, about, stretch=None):
+def fit_map(rows, estimate, verdict, options, fresh, about, stretch=None, support=None):
     """The map of rows, without side effects.
 
     Parameters
@@ -299,6 +307,7 @@ def fit_map(rows, estimate, verdict, options, fresh, about, stretch=None):
     about : dict of attributes of `FittedMap`, see `prepare`
     stretch : (m, k) array, default None, by which rows of a table that is not wide are multiplied
         before distances are taken: branches, neighbours and coordinates depend on it, predictions do not
+    support : float, default None: all branches; the least share of refits that keep two apart
 
     Returns
     -------
@@ -315,7 +324,7 @@ def fit_map(rows, estimate, verdict, options, fresh, about, stretch=None):
         n_components=options.n_components,
         seed=options.seed,
         verdict=verdict,
-        **geometry_of(shown, estimate, verdict, options),
+        **geometry_of(shown, estimate, verdict, options, support),
         **about,
     )
     taus = taus_needed(fitted, options.taus, options)

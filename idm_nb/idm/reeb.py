@@ -249,7 +249,9 @@ def coarser(graph, support, n_jobs=None):
     whole = graph.whole or graph
     glued, _, candidates = supported(whole.found, refits_of(whole, n_jobs), support)
     membership = glued.at(whole.membership, whole.heights)
-    changed = dict(glued=glued, candidates=candidates, whole=whole, membership=membership)
+    changed = dict(
+        glued=glued, candidates=[*whole.candidates, *candidates], whole=whole, membership=membership
+    )
     return ReebGraph._of(**whole.__getstate__() | changed)
 
 
@@ -450,6 +452,7 @@ def graph_of_map(model, log_odds):
         groups=rows.groups_of_known(),
         heights=heights,
         membership=membership[rows.inverse],
+        candidates=known.candidates,
         log_odds=chosen,
         model=model if known is fitted.branches else None,
     )
