@@ -162,7 +162,7 @@ def test_a_second_fit_that_fails_leaves_the_first(monkeypatch):
     before, found = model.fitted_, model.predict(NEW)
     with pytest.raises(ValueError, match="type --order"):
         model.fit(TABLE.assign(rate=TABLE.ligand))
-    for name in ("rows_to_fit", "without_constant", "IteratedDiffusionMap.fit"):
+    for name in ("rows_to_fit", "without_constant", "fit_map"):
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(f"idm_nb.app.table_map.{name}", interrupt)
             model.fit(other)
