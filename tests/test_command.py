@@ -249,6 +249,14 @@ def test_nothing_large_is_imported_for_help():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_a_missing_package_of_tables_is_named_with_its_remedy():
+    code = "import sys; sys.modules['pandas'] = None; from idm_nb.app.command_line import main; "
+    run = [sys.executable, "-c", code + "sys.exit(main(['demo', '--out', 'out']))"]
+    done = subprocess.run(run, capture_output=True, text=True)
+    assert done.returncode == 2 and "pip install 'idm_nb[tables]'" in done.stderr
+    assert "pandas" in done.stderr and "Traceback" not in done.stderr
+
+
 # identifiers, gaps, words
 
 

@@ -340,6 +340,8 @@ def failed(error):
     "Print an error in one sentence; returns the exit status."
     memory = "there is not enough memory for so many rows"
     text = memory if isinstance(error, MemoryError) else str(error)
+    if isinstance(error, ModuleNotFoundError):
+        text += ": pip install 'idm_nb[tables]'"
     print(f"idm-nb: error: {text}", file=sys.stderr)
     if isinstance(error, ImportError):
         return 2
