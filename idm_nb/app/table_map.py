@@ -617,7 +617,7 @@ def fit_table(options, source):
     given = encoder.encode(frame), coding.encode(truth[old]), None, together
     rows, fresh, about, _ = prepare(model, settings, *given)
     old = old[about["landmarks"]]
-    cautions, what = in_words(rows, table.frame, old, roles, coding, encoder)
+    cautions, what = cautions_of(rows, table.frame, old, roles, coding, encoder)
     used = [*roles.data, *(n for n in (roles.index, roles.label) if n is not None)]
     table = replace(table, frame=table.frame[used + roles.described])
     encoded = EncodedTable(
@@ -648,7 +648,7 @@ def numbers_of_columns(columns):
     return np.where(np.isnan(table), np.nanmedian(table, axis=0), table)
 
 
-def in_words(rows, frame, numbers, roles, coding, encoder):
+def cautions_of(rows, frame, numbers, roles, coding, encoder):
     """Cautions about a table, with its names and units, and the name of the feature.
 
     Parameters
