@@ -58,7 +58,7 @@ def test_size(n):
 
 
 def rows_for_half():
-    "Number of rows that show a relation that explains half of the variation."
+    "Number of rows that show predictions that explain half of the variation."
     return next(n for n in range(8, 1000) if visible_share(n) < 0.5)
 
 

@@ -132,10 +132,7 @@ def about_nothing(verdict):
     "Sentences of a `Verdict` where nothing is known for sure."
     what, share = verdict.units, percent(verdict.r2)
     seen = f"On {what} not used for fitting, the map explains {share} of the variation"
-    enough = (
-        f"A relation that explains half of the variation would show from about {verdict.enough} "
-        f"{what}."
-    )
+    enough = f"Predictions that explain half of the variation would show from about {verdict.enough} {what}."
     if verdict.kind == "perhaps":
         found = (
             f"{seen} in {verdict.what}; about one in {1 / verdict.chance:.0f} shuffled features "
@@ -151,7 +148,7 @@ def about_nothing(verdict):
     return [
         f"On {what} not used for fitting, {verdict.what} is not predicted better than by chance: the "
         f"map may look orderly, but it says nothing about new rows.",
-        f"With {verdict.groups} {what}, a relation that explains more than "
+        f"With {verdict.groups} {what}, predictions that explain more than "
         f"{percent(verdict.visible)} of the variation would have been seen.",
         "Check that rows and feature belong together, or give columns that have to do with it, or "
         "more rows.",
