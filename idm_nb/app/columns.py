@@ -440,16 +440,23 @@ class TableEncoder(Storage):
 FAR = 0.5  # standard deviations by which numbers of two rows are said to differ
 
 
-def differing(encoder, X, other, names):
-    "Mask `(q, p)`: in which columns `names` of an `encoder` rows with coordinates `X` and `other` differ."
-    owners, all_names = encoder.owners, encoder.names
-    own = [np.flatnonzero(owners == all_names.index(name)) for name in names]
+def differing(encoder, X, rows, other, other_rows, names):
+    """In which columns rows differ, a mask `(q, p)`.
+
+    Parameters
+    ----------
+    encoder : TableEncoder; X, other : (N, m), (n, m) arrays or CSR matrices, coordinates
+    rows, other_rows : (q,) int arrays, the rows of `X` and of `other` that are compared
+    names : list of p columns
+    """
+    owners, place = encoder.owners, {name: k for k, name in enumerate(encoder.names)}
+    own = [np.flatnonzero(owners == place[name]) for name in names]
     if not own:
-        return np.empty((X.shape[0], 0), dtype=bool)
+        return np.empty((len(rows), 0), dtype=bool)
     unit = np.concatenate([np.ones(len(owners)), *(p.spread for p in encoder.many)])
     k = np.concatenate(own)
     unit = np.maximum(unit[-len(owners) :], 1e-300)[k]
-    far = np.abs(as_dense(X[:, k]) - as_dense(other[:, k])) > FAR * unit
+    far = np.abs(as_dense(X[:, k])[rows] - as_dense(other[:, k])[other_rows]) > FAR * unit
     return np.logical_or.reduceat(far, np.cumsum([0, *map(len, own[:-1])]), axis=1)
 
 

@@ -432,8 +432,8 @@ def ways_table(fitted):
     table |= {"branch": fitted.branch[places].tolist()} if fitted.branches.n_branches > 1 else {}
     table |= {feature: list(rows.truth[:, 0])}
     cells = short_cells(fitted, names)(rows.frame)
-    X = fitted.encode(rows.frame)
-    marks = dict(zip(names, differing(fitted.encoder, X, X[np.zeros(len(places), int)], names).T))
+    X, every = fitted.encode(rows.frame), np.arange(len(places))
+    marks = dict(zip(names, differing(fitted.encoder, X, every, X, 0 * every, names).T))
     if "must_change" in found:
         marks = {name: np.array([name in columns for columns in changed]) for name in marks}
         more = lambda k: f" and {k} more" if k > 0 else ""
@@ -647,19 +647,20 @@ def search_data(fitted):
     )
     rows, known, X = [], fitted.model.embedding_, fitted.encode(fitted.rows.frame)
     for part, kind in sets:
-        placed = fitted.place(part.frame)
+        placed = fitted.placed_kept if part is fitted.kept else fitted.place(part.frame)
         values, errors = fitted.decoded(placed)
         near = nearest(known, placed.embedding, min(MOST_ALIKE + 1, len(known)))[0]
+        other = fitted.rows.numbers[near] != part.numbers[:, None]
+        others = [row[mask][:MOST_ALIKE].tolist() for row, mask in zip(near, other)]
+        pairs = (
+            np.array([(i, k) for k, row in enumerate(others) for i in row], int).reshape(-1, 2).T
+        )
+        marks = differing(fitted.encoder, X, pairs[0], placed.X, pairs[1], names)
+        marks = iter(marks.astype(int).tolist())
         for k, (name, own) in enumerate(zip(called(part), told(part))):
-            others = [int(i) for i in near[k] if fitted.rows.numbers[i] != part.numbers[k]]
-            others = others[:MOST_ALIKE]
-            marks = (
-                differing(fitted.encoder, X[others], placed.X[[k] * len(others)], names)
-                .astype(int)
-                .tolist()
-            )
             numbers = [shown(float(x)) for x in (part.truth[k, 0], values[k, 0], errors[k, 0])]
-            rows.append([name, kind, *numbers, own, list(zip(others, marks))])
+            alike = [(i, next(marks)) for i in others[k]]
+            rows.append([name, kind, *numbers, own, alike])
     wanted = sorted({i for row in rows for i, _ in row[-1]})
     used = fitted.rows.part(wanted)
     pairs = zip(wanted, called(used), used.truth[:, 0], told(used))

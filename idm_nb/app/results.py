@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import r2_score
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.model_selection import GroupKFold, KFold
 
 from idm_nb.app.partitions import (
     FinishedParts,
@@ -41,21 +40,34 @@ from ..diffusion.neighbors import nearest
 from ..regression.verdict import N_NEAR
 
 # %% ../../nbs/12_application/50_results.ipynb #ff80d09a
+def neighbor_means(X, y, new, counts):
+    "Means `(q, n)` of the features `y` of the nearest of the rows `X` by 1 / distance, for each of `counts`."
+    near, distance = nearest(X, new, max(counts))
+    same = distance == 0  # then only these count
+    weights = np.where(same[:, :1], same, 1 / np.where(same, 1, distance))[:, :, None]
+    parts = ((weights[:, :k], y[near[:, :k]]) for k in counts)
+    return [np.sum(w * values, axis=1) / w.sum(axis=1) for w, values in parts]
+
+
 def plain_methods(fitted):
     "R2 of nearest neighbours and ridge regression on the rows that `fitted` kept back, a dict."
-    points = lambda rows: fitted.model.map_.rows.coordinates_of(fitted.encode(rows.frame))
-    X, y = points(fitted.rows), fitted.coding.encode(fitted.rows.truth)
+    rows, y = fitted.model.map_.rows, fitted.coding.encode(fitted.rows.truth)
     known, groups = np.isfinite(y).all(axis=1), fitted.rows.groups
-    X, y, groups = X[known], y[known], None if groups is None else groups[known]
-    new, truth = points(fitted.kept), fitted.coding.encode(fitted.kept.truth)
+    X, y = rows.coordinates[rows.inverse][known], y[known]
+    groups = None if groups is None else groups[known]
+    new, truth = fitted.placed_kept.coordinates_in_data, fitted.coding.encode(fitted.kept.truth)
     grouped = groups is not None and len(np.unique(groups)) >= 5
     folds = GroupKFold(5) if grouped else KFold(5, shuffle=True, random_state=0)
     counts = [k for k in (1, 2, 3, 5, 10, 20, 40) if k <= len(X) // 2]
-    neighbors = KNeighborsRegressor(weights="distance")
-    search = GridSearchCV(neighbors, {"n_neighbors": counts}, cv=folds).fit(X, y, groups=groups)
-    ridge = RidgeCV(np.logspace(-4, 4, 17)).fit(X, y)
-    score = lambda method: float(r2_score(truth, method.predict(new).reshape(truth.shape)))
-    return {"nearest neighbours": score(search), "ridge regression": score(ridge)}
+    scores = np.zeros(len(counts))
+    for old, out in folds.split(X, y, groups):
+        scores += [
+            r2_score(y[out], mean) for mean in neighbor_means(X[old], y[old], X[out], counts)
+        ]
+    [means] = neighbor_means(X, y, new, [counts[scores.argmax()]])
+    ridge = RidgeCV(np.logspace(-4, 4, 17)).fit(X, y).predict(new).reshape(truth.shape)
+    found = {"nearest neighbours": means, "ridge regression": ridge}
+    return {name: float(r2_score(truth, values)) for name, values in found.items()}
 
 
 def held_out_numbers(fitted):
@@ -91,7 +103,7 @@ def held_out_numbers(fitted):
         "coverage": float(np.mean(np.abs(missed) <= 1.96 * placed.errors)),
         "novel": int(placed.novel.sum()),
         "near_in_map": apart(model.embedding_, placed.embedding),
-        "near_in_data": apart(old, model.map_.rows.coordinates_of(placed.X)),
+        "near_in_data": apart(old, placed.coordinates_in_data),
     }
 
 

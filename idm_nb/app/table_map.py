@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -49,7 +50,14 @@ from ..idm.beyond_memory import LAZY_LANDMARKS, pool_rows
 from ..idm.estimator import IteratedDiffusionMap, checked, estimated, fit_map, prepare, warn_of
 from ..idm.reeb import reeb_graph
 from ..regression.cautions import audit
-from ..study.relevance import LEAST_GROUPS, Relevance, relevance_baseline, step_down
+from idm_nb.study.relevance import (
+    LEAST_GROUPS,
+    Projection,
+    Relevance,
+    against_chance,
+    learned_functions,
+    step_down,
+)
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #e7a40a07
 class Plain(Storage):
@@ -790,9 +798,13 @@ def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
         if len(fitted.kept) >= 8 * LEAST_GROUPS and not few(fitted.kept)
         else fitted.rows
     )
-    given = dict(kind="projection", groups=None if few(rows) else rows.groups)
-    given |= dict(n_permutations=draws, level=level, random_state=seed)
-    found = relevance_baseline(fitted.model, fitted.encode(rows.frame), **given)
+    placed = fitted.placed_kept if rows is fitted.kept else fitted.model.map_.place(None)
+    groups = None if few(rows) else rows.groups
+    with one_thread():
+        functions = learned_functions(placed.embedding, placed.values)
+        look = Projection(sp.csr_array(fitted.encode(rows.frame)), functions, groups)
+    labels, rng = fitted.encoder.labels(), check_random_state(seed)
+    found = against_chance(look, labels, "projection", draws, level, rng)
     # of the coordinates of one column the best
     best = np.lexsort((found.values, owners := fitted.encoder.owners))
     best = best[np.flatnonzero(np.diff(owners[best], append=-1))]
@@ -1232,8 +1244,8 @@ def alike_rows(fitted, table, n):
     above = {name for name, *_, passed in fitted.relevance.ranked() if passed}
     columns = fitted.ranked_names()
     relevant = [name for name in columns if name in above]
-    other = known.rows.X[known.rows.inverse[near.ravel()]]
-    differ = differing(fitted.encoder, X[asked], other, relevant)
+    other = known.rows.X, known.rows.inverse[near.ravel()]
+    differ = differing(fitted.encoder, X, asked, *other, relevant)
     told["differs"] = [", ".join(np.array(relevant, dtype=object)[row]) for row in differ]
     return with_columns(with_values(names, told), cells_of(fitted.encoder, found.frame, columns))
 

@@ -15,6 +15,7 @@ from hashlib import blake2b
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cholesky, eigh, inv
+from scipy.linalg.blas import dsyrk
 from scipy.sparse.csgraph import connected_components
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
@@ -151,15 +152,20 @@ def column_blocks(X, mean, width):
         yield piece, (block.toarray() if sp.issparse(X) else block) - mean[piece]
 
 
+def add_inner_products(gram, block):
+    "Add those of the rows of a `block` `(N, b)` to the lower triangle of `gram` `(N, N)`, and return it."
+    return dsyrk(1.0, block.T, beta=1.0, c=gram, trans=1, lower=1, overwrite_c=1)
+
+
 def wide_axes(X, mean, most):
     """Principal axes `(m, r)` of a dense or CSC `X` `(N, m)` with column means `mean`.
 
     There are at most `most` of them. They come from the `N^2` inner products of the rows.
     """
     (N, m), width = X.shape, max(X.shape[0], most)
-    gram = np.zeros((N, N))
+    gram = np.zeros((N, N), order="F")
     for _, block in column_blocks(X, mean, width):
-        gram += block @ block.T
+        gram = add_inner_products(gram, block)
     last = dict(subset_by_index=[max(0, N - most), N - 1], overwrite_a=True)
     values, vectors = eigh(gram, **last)
     keep = values > max(N, m) * np.finfo(float).eps * max(values[-1], 0)
@@ -221,13 +227,19 @@ class PrincipalAxes(Storage):
     @classmethod
     def of(cls, X):
         "The axes of an array that is not changed any more: computed once as long as it exists."
-        known = cls._found.get(id(X))
+        key, known = id(X), cls._found.get(id(X))
         if known is None or known[0]() is not X:
-            known = cls._found[id(X)] = (
-                weakref.ref(X, lambda _: cls._found.pop(id(X), None)),
-                cls(X),
-            )
+            known = weakref.ref(X, lambda _: cls._found.pop(key, None)), cls(X), []
+            cls._found[key] = known
         return known[1]
+
+    @classmethod
+    def points_of(cls, X):
+        "The axes `of` an array, and its coordinates on them: one array for all who ask."
+        axes, points = cls.of(X), cls._found[id(X)][2]
+        if not points:
+            points.append(axes(X))
+        return axes, points[0]
 
     def __call__(self, X):
         "Coordinates `(n, r)` of rows `(n, m)`, dense or sparse."
@@ -349,6 +361,10 @@ class TrainingRows(Storage):
         "Coordinates `(q, k)` of checked rows `(q, m)`."
         return X if self.basis is None else self.basis(X)
 
+    known_coordinates = cached_property(
+        lambda s: s.coordinates if s.known.all() else s.coordinates[s.known]
+    )
+
     def table_of_known(self):
         "The rows `(k, m)` with a known feature, as they were given."
         return self.X if self.known.all() else self.X[self.known]
@@ -361,10 +377,8 @@ class TrainingRows(Storage):
     def of_known(self):
         "Coordinates, features, weights and groups of the rows with a known feature."
         weights = None if self.weights is None else self.weights[self.known]
-        X, y = (
-            part if self.known.all() else part[self.known] for part in (self.coordinates, self.y)
-        )
-        return X, y, weights, self.groups_of_known()
+        y = self.y if self.known.all() else self.y[self.known]
+        return self.known_coordinates, y, weights, self.groups_of_known()
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #f7227af9
 def stretched(rows, stretch):

@@ -165,7 +165,9 @@ class Placed:
     @cached_property
     def coordinates_in_data(self):
         rows = self.fitted.rows
-        return rows.coordinates[self.number] if self.given is None else rows.coordinates_of(self.X)
+        if rows.basis is None:
+            return self.X
+        return self._recalled(lambda new: rows.coordinates_of(self.X[new]), rows.coordinates)
 
     def _recalled(self, found, stored):
         "Values of `found` for new rows, and the `stored` ones for training rows."

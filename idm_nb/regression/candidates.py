@@ -115,9 +115,9 @@ class LocalEstimate(FeatureEstimate):
         start, self.seen_ = time.thread_time(), len(X)
         if groups is not None:
             groups = labels_of(groups, len(X))
-        self.axes_ = PrincipalAxes.of(X)
+        self.axes_, points = PrincipalAxes.points_of(X)
         most = 5 * max(self.reaches)  # four have weights, and some may be of the same group
-        graph = NeighborGraph(self.axes_(X), min(most, len(X) - 1))
+        graph = NeighborGraph(points, min(most, len(X) - 1))
         local = LocalRegression(self.reaches, random_state=self.random_state)
         self.regression_ = local.fit(graph, y, groups, sample_weight)
         self.residuals_ = y - local.predictions_

@@ -145,8 +145,8 @@ class ErrorModel(Storage):
         squares = (residuals / self.scale) ** 2
         self.mass = np.bincount(inverse, mass, n)
         self.squares = sums_by(inverse, mass[:, None] * squares, n) / self.mass[:, None]
-        self.axes = PrincipalAxes.of(X)
-        points, labels = self.axes(X), labels_of(groups, n)
+        self.axes, points = PrincipalAxes.points_of(X)
+        labels = labels_of(groups, n)
         self.searches = [Search(part) for part in (points, values) if part is not None]
         self.variance = PosteriorVariance(points, random_state=random_state)
         self.largest, drawn = float(self.variance.left_out.max()), self.variance.drawn

@@ -17,7 +17,7 @@ from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 
 from ..core.files import Storage
-from ..core.rows import PrincipalAxes, column_blocks, is_wide
+from ..core.rows import PrincipalAxes, add_inner_products, column_blocks, is_wide
 from ..core.work import chunks, labels_of, sums_by
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #3b2066a0
@@ -269,10 +269,10 @@ class RowSpectrum:
         self.mean = np.average(X, axis=0, weights=s**2) if dense else (X.T @ s**2) / np.sum(s**2)
         self.axes = None
         if is_wide(X) and (not dense or len(s) < X.shape[1]):
-            gram, columns = np.zeros((len(s),) * 2), X.tocsc() if sp.issparse(X) else X
+            gram, columns = np.zeros((len(s),) * 2, order="F"), X.tocsc() if sp.issparse(X) else X
             for _, block in column_blocks(columns, self.mean, len(s)):
                 block *= s[:, None]
-                gram += block @ block.T
+                gram = add_inner_products(gram, block)
             values, vectors = eigh(gram, overwrite_a=True, driver="evd", check_finite=False)
             keep = values > max(X.shape) * np.finfo(float).eps * values[-1]
             self.U, self.size = vectors[:, keep], np.sqrt(values[keep])
@@ -577,8 +577,9 @@ class KernelRegression(CrossTuned):
     )
 
     def fit(self, X, y, *, sample_weight=None, groups=None):
-        self.axes_ = PrincipalAxes.of(X)  # distances are the same, and there are fewer columns
-        return super().fit(self.axes_(X), y, sample_weight=sample_weight, groups=groups)
+        # distances are the same, and there are fewer columns
+        self.axes_, points = PrincipalAxes.points_of(X)
+        return super().fit(points, y, sample_weight=sample_weight, groups=groups)
 
     def predict(self, X):
         return super().predict(self.axes_(X))

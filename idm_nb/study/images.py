@@ -42,6 +42,32 @@ def wave_images(theta, phi):
     return images, depends_on_theta
 
 # %% ../../nbs/06_images/20_images.ipynb #1c1e8033
+def coordinates_of(model, X):
+    "Coordinates `(N, k)` of the rows `X` in the space that a `model` has learned."
+    if not hasattr(model, "transform"):
+        raise TypeError(f"{type(model).__name__} has no transform, so it has no coordinates")
+    return np.asarray(model.transform(X), dtype=float)
+
+
+def functions_on(embedding, n_functions):
+    """The function from points to the constant and `n_functions` leading eigenfunctions of a space.
+
+    `embedding` `(N, k)` samples the space.
+    """
+    check_number("n_functions", n_functions, 1, integer=True)
+    # rows in one cell of a hundredth of the size of the space are one point
+    width = 0.01 * np.linalg.norm(embedding.std(axis=0))
+    if width <= 1e-12 * np.abs(embedding).max():
+        raise ValueError("the model puts all rows of X in the same place: it has no functions")
+    points = embedding[distinct_rows(np.round(embedding / width))[0]]
+    test = KernelSum(points)
+    # one point in each cell: as even as a grid, so the bandwidth of grids is right
+    epsilon, metric, count = test.plateau, EuclideanMetric(points), n_functions + 1
+    graph = NeighborGraph(points, test.reach(epsilon))
+    diffusion = Diffusion(metric, graph, epsilon, min(count, len(points)), random_state=0)
+    return lambda points: diffusion.extend(EuclideanMetric(points), graph.query(points))
+
+
 class LearnedBasis:
     """Leading eigenfunctions of the space that a model has learned.
 
@@ -51,26 +77,11 @@ class LearnedBasis:
     """
 
     def __init__(self, model, X, n_functions=4):
-        check_number("n_functions", n_functions, 1, integer=True)
-        if not hasattr(model, "transform"):
-            raise TypeError(f"{type(model).__name__} has no transform, so it has no coordinates")
-        self.model, embedding = model, np.asarray(model.transform(X), dtype=float)
-        # rows in one cell of a hundredth of the size of the space are one point
-        width = 0.01 * np.linalg.norm(embedding.std(axis=0))
-        if width <= 1e-12 * np.abs(embedding).max():
-            raise ValueError("the model puts all rows of X in the same place: it has no functions")
-        points = embedding[distinct_rows(np.round(embedding / width))[0]]
-        test = KernelSum(points)
-        # one point in each cell: as even as a grid, so the bandwidth of grids is right
-        epsilon, metric = test.plateau, EuclideanMetric(points)
-        self.graph, count = NeighborGraph(points, test.reach(epsilon)), n_functions + 1
-        count = min(count, len(points))
-        self.diffusion = Diffusion(metric, self.graph, epsilon, count, random_state=0)
+        self.model, self.functions = model, functions_on(coordinates_of(model, X), n_functions)
 
     def __call__(self, X):
         "Functions `(q, n_functions + 1)` at the rows `X` `(q, m)`, the constant one first."
-        embedding = np.asarray(self.model.transform(X), dtype=float)
-        return self.diffusion.extend(EuclideanMetric(embedding), self.graph.query(embedding))
+        return self.functions(coordinates_of(self.model, X))
 
 # %% ../../nbs/06_images/20_images.ipynb #080dd265
 def rotated_digits(digit=3, *, n_angles=18, max_angle=60.0, random_state=0):
