@@ -8,6 +8,7 @@ __all__ = []
 # %% ../../nbs/12_application/50b_jobs.ipynb #d032db2b
 import sys
 import time
+import warnings
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -150,7 +151,9 @@ def fit_job(options, table=None):
     ) as folder:
         parts = [InMemory(table)] if table is not None else None
         if parts is None and fitted.count == len(fitted.rows) + len(fitted.kept):
-            parts = [InMemory(read_table(source, **reading_of(options)))]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # they were given when it was read to be fitted
+                parts = [InMemory(read_table(source, **reading_of(options)))]
         parts = parts or partitions_of(source, Style(**reading_of(options)), folder=folder)
         told = dict(idm_nb=__version__, group=options.group, scale=options.scale)
         told |= dict(seconds=round(time.perf_counter() - start, 2))

@@ -35,7 +35,7 @@ from idm_nb.app.table_map import (
 )
 from .tables import UsageError, with_values
 from ..core.files import allow_as_usual, regular, save_model
-from ..core.work import undisturbed
+from ..core.work import announce, undisturbed
 from ..diffusion.neighbors import nearest
 from ..regression.verdict import N_NEAR
 
@@ -287,6 +287,7 @@ def write_results(model, parts, out, verbose=False, n_jobs=1, **more):
     dict of text, see `held_out_facts`
     """
     fitted, out = model.fitted_, Path(out).resolve()
+    announce(verbose, "rows that were kept back")
     numbers = held_out_numbers(fitted) if len(fitted.kept) else None
     plain = plain_methods(fitted) if len(fitted.kept) else None
     label = branch_labels(fitted)
@@ -294,6 +295,7 @@ def write_results(model, parts, out, verbose=False, n_jobs=1, **more):
     branches = branch_table(fitted)
     if label is not None:
         branches[f"mostly_{label['column']}"] = label["mostly"]
+    announce(verbose, "columns that matter")
     relevance = model.relevance()
     tables = {
         "branches.csv": branches,
@@ -301,7 +303,9 @@ def write_results(model, parts, out, verbose=False, n_jobs=1, **more):
         "relevance.csv": relevance,
     }
     summary = {**summary_of(fitted, numbers, plain, label), **more}
+    announce(verbose, "pictures of the report")
     page = table_report(fitted, facts)
+    announce(verbose, "results of all rows")
     writers = {name: partial(write_table, columns=columns) for name, columns in tables.items()}
     writers |= {
         "model.npz": lambda path: save_model(model, path),

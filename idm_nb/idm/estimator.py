@@ -28,7 +28,7 @@ from idm_nb.core.checks import (
     former_parameters,
     is_auto,
 )
-from ..core.rows import TrainingRows, landmark_rows, stretched
+from ..core.rows import TrainingRows, is_wide, landmark_rows, stretched
 from ..core.work import announce, is_lazy, one_thread
 from ..flow.closed import ClosedFlow, Flow, flow_taus, local_geometry
 from ..flow.diffusion import DiffusionFlow
@@ -162,6 +162,8 @@ def prepare(model, options, X, y, sample_weight, groups):
     N = X.shape[0]
     features, one_feature = check_features(y, N, gaps=True), np.asarray(y).ndim == 1
     groups, weight = check_groups(groups, N), weights_of(sample_weight, X)
+    if is_wide(X):
+        announce(options.verbose, f"principal axes of {X.shape[1]} columns")
     some = lambda part, rows: part if part is None or len(rows) == N else part[rows]
     kept = np.arange(N) if weight is None else np.flatnonzero(weight)
     kept = kept[landmark_rows(some(X, kept), landmarks, seed)]
