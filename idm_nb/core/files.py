@@ -13,6 +13,7 @@ import tempfile
 import zipfile
 import zlib
 from functools import cached_property
+from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -93,14 +94,25 @@ def known_class(name):
     return Storage._known[name]
 
 # %% ../../nbs/99_workshop/70_files.ipynb #f4252bc4
+def bytes_of(array):
+    "The numbers of an array as bytes, in the order of the memory."
+    return np.ascontiguousarray(array.ravel(order="K")).view(np.uint8)
+
+
+def identity(array):
+    "A key that is the same for arrays with the same numbers, shape and order."
+    kind = array.dtype.str, array.shape, array.flags.c_contiguous
+    return *kind, blake2b(bytes_of(array)).digest()
+
+
 def _pack(value, arrays, place):
-    "JSON form of `value` at a `place` in a model; each array is added once to the dict `arrays`."
+    "JSON form of `value` at a `place` in a model; equal arrays are added once to the dict `arrays`."
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.ndarray) and value.dtype != object:
-        return {"array": arrays.setdefault(id(value), (len(arrays), value))[0]}
+        return {"array": arrays.setdefault(identity(value), (len(arrays), value))[0]}
     if isinstance(value, np.ndarray) and all(isinstance(v, str) for v in value.ravel()):
         return {"strings": value.tolist()}
     if sp.issparse(value):
@@ -179,8 +191,8 @@ MOST_EXPANDED = 50
 
 
 def shrinks(array):
-    "Does compression make the first numbers of an array, 64 KiB, smaller by a tenth?"
-    some = array.ravel(order="K")[: 2**16 // max(array.itemsize, 1)].tobytes()
+    "Does compression make the first 64 KiB of an array smaller by a tenth?"
+    some = bytes_of(array)[: 2**16]
     return len(zlib.compress(some, 1)) < 0.9 * len(some)
 
 
