@@ -87,6 +87,21 @@ def test_what_is_said_of_columns_names_the_genes(fitted, tmp_path):
     pd.testing.assert_frame_equal(again.relevance(), found)
 
 
+def test_many_sparse_rows_are_fitted_on_landmarks(cells, fitted, monkeypatch):
+    "The limits are lowered: 150 of 192 rows are landmarks, and the axes come from 100 of them."
+    monkeypatch.setattr("idm_nb.app.table_map.LAZY_LANDMARKS", 150)
+    monkeypatch.setattr("idm_nb.core.rows.ROWS_FOR_AXES", 100)
+    frame = frame_of(cells)
+    model = TableMap("hours", ignore=["dose"], **OPTIONS).fit(frame)
+    found = model.fitted_
+    assert len(found.rows) == 150 and found.model.map_.rows.basis.axes.shape == (M, 99)
+    other = np.setdiff1d(np.arange(N), found.rows.numbers - 1)
+    truth, values = frame.hours.to_numpy()[other], model.predict(frame).predicted_hours[other]
+    true = 1 - np.mean((truth - values) ** 2) / truth.var()
+    assert true > 0.8 and abs(true - model.verdict_.r2) < 0.1
+    assert abs(model.verdict_.r2 - fitted.verdict_.r2) < 0.1
+
+
 def test_other_columns_stand_beside_sparse_ones(cells):
     model = TableMap("hours", **OPTIONS).fit(frame_of(cells))
     found = model.fitted_.encoder
