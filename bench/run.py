@@ -1,6 +1,6 @@
 """Measure the package beside others and beside the machine; write `bench/RESULTS.md` and `bench/results.json`.
 
-    python bench/run.py [PART ...] [--rounds 5]
+    python bench/run.py [PART ...] [--rounds 3]
 
 Parts: limits map plain large first many pairs threads start demo stages; all by default. What was measured by an earlier run stays in
 `results.json` until its part is measured again, so that the long parts can be run one by one. Times are processor times of
@@ -67,16 +67,14 @@ def limits(rounds):
 # the map beside supervised UMAP
 
 
-def map_beside_umap(rounds, sizes=(3000, 10000, 30000), largest=10000):
+def map_beside_umap(rounds, sizes=(3000, 10000, 30000), largest=3000):
     "Fit and transform of 500 new rows of the annulus, beside supervised UMAP; growth; peak memory."
     from iterated_map import measure, run_map, run_umap
 
     found = {}
     for n in sizes:
         runners = {"map": run_map, **({"UMAP": run_umap} if n <= largest else {})}
-        found[n] = measure(
-            "annulus radius", n, rounds if n < 10000 else 1, runners, warm=n >= 10000
-        )
+        found[n] = measure("annulus radius", n, rounds, runners, warm=n > largest)
         code = "from idm_nb import IteratedDiffusionMap\n"
         code += "from idm_nb.datasets import feature_example\n"
         code += f"X, y, _ = feature_example('annulus radius', {n}, random_state=0)\n"
@@ -344,6 +342,25 @@ def table(head, rows):
     ] + [""]
 
 
+def glance(found):
+    "A few ratios of the parts that were measured: growth, and time beside peers."
+    rows, total = [], lambda seconds: seconds["fit"] + seconds["transform"]
+    if "map" in found:
+        ours = {n: row["map"]["seconds"] for n, row in found["map"].items()}
+        for stage in ("fit", "branches"):
+            power = np.log(ours["30000"][stage] / ours["10000"][stage]) / np.log(3)
+            rows.append([f"growth of {stage} from 10000 to 30000 rows, exponent", number(power)])
+        if "UMAP" in found["map"]["3000"]:
+            share = total(ours["3000"]) / total(found["map"]["3000"]["UMAP"]["seconds"])
+            rows.append(["3000 rows and 500 new ones, beside supervised UMAP", number(share)])
+    peers = found.get("plain", {}).get("20000", {}).get("peers", {})
+    if "graphtools and eigsh" in peers:
+        default = peers["idm_nb, all neighbours in reach"]["seconds"]
+        share = default / peers["graphtools and eigsh"]["seconds"]
+        rows.append(["DiffusionMap of 20000 points, beside graphtools and eigsh", number(share)])
+    return ["## At a glance", "", *table(["share of time, or exponent", ""], rows)]
+
+
 def page(found):
     "The page of all that was measured."
     lines = [
@@ -351,6 +368,7 @@ def page(found):
         "",
         "Written by `python bench/run.py`. Ratios count; seconds are those of one core of a shared machine.",
         "",
+        *glance(found),
     ]
     for name in PARTS:
         if name in found:
@@ -502,7 +520,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     kept = HERE / "results.json"
     found = json.loads(kept.read_text()) if kept.exists() else {}
