@@ -277,7 +277,8 @@ def simplified(ends, rows, limit):
     Parameters
     ----------
     ends : (A, 2) int array, lower and upper node of each arc; rows : (N,) int array, arc of each row
-    limit : float, rows; arcs with fewer are contracted, but no leaves and no whole pieces
+    limit : float, rows; arcs with fewer are contracted, but no leaves, no whole pieces, and none whose
+        nodes an arc with more rows joins, too
 
     Returns
     -------
@@ -295,7 +296,9 @@ def simplified(ends, rows, limit):
             continue
         free = (above + below == 1)[ends]
         leaf = (free[:, 0] & (below[ends[:, 1]] > 1)) | (free[:, 1] & (above[ends[:, 0]] > 1))
-        least = np.where(leaf | free.all(axis=1), 1, limit)
+        pair = np.sort(ends, axis=1) @ [ends.max() + 1, 1]
+        apart = np.isin(pair, pair[alive & (mass >= limit)])
+        least = np.where(leaf | free.all(axis=1) | apart, 1, limit)
         small = np.flatnonzero(alive & ((mass < least) | (ends[:, 0] == ends[:, 1])))
         if not len(small):
             return ends, rows
