@@ -141,8 +141,8 @@ def until_met(joined, up, arms):
         seeds[rows[up[rows] >= np.median(up[rows])], j] = 1
     seeds[seeds.sum(axis=1) > 1] = 0  # arms may have rows in common beyond the next node
     half, rank = seeds.sum(axis=0) / 2, np.argsort(np.argsort(-up, kind="stable"))
-    for *both, last in merges_of(np.where(joined, np.maximum.outer(rank, rank), n)):
-        if last == n or min(map(len, both)) <= half.min():
+    for *both, last in merges_of(np.where(joined, np.maximum.outer(rank, rank), n), half.min()):
+        if last == n:
             continue
         holds = [seeds[rows].sum(axis=0) > half for rows in both]
         if holds[0].any() and holds[1].any():
