@@ -93,6 +93,18 @@ def test_a_branch_without_support_is_a_candidate_everywhere(monkeypatch):
     assert not columns(model) and len(columns(before)) == before.fitted_.branches.n_branches
 
 
+def test_a_branch_that_is_one_group_is_said_to_be_one(monkeypatch):
+    monkeypatch.setattr("idm_nb.app.table_map.SUPPORT", 0.0)  # all branches
+    rng, n = np.random.default_rng(0), 600
+    donor, a, b = rng.integers(0, 12, n), rng.uniform(0, 3, n), rng.normal(size=(2, n)) / 10
+    table = pd.DataFrame({"donor": donor, "a": a, "b": b[0] + 6 * (donor == 5), "c": b[1]})
+    table["y"] = a + 0.02 * rng.normal(size=n)
+    options = dict(model=KERNEL, scale="none", holdout=0, random_state=0)
+    model = TableMap("y", groups="donor", **options).fit(table)
+    assert model.fitted_.branches.n_branches == 2 and [*model.fitted_.alone.values()] == [5]
+    assert "(5) has the rows of one donor only" in model.report()
+
+
 def test_cautions_come_first_and_words_stay_different():
     from idm_nb.app.report import cut, shown
 

@@ -168,10 +168,11 @@ def report_on(model, facts, options):
     ----------
     model : fitted TableMap; facts : dict from a name to text; options : arguments of `fit`
     """
-    branches = model.fitted_.branches
+    branches, alone = model.fitted_.branches, model.fitted_.alone
     more = f", and {len(branches.candidates)} candidates without support" * bool(
         branches.candidates
     )
+    more += f", and {len(alone)} of one {options.group} alone" * bool(alone)
     facts = {**facts, "branches": f"{branches.n_branches}{more}"}
     above = model.relevance().query("above_chance").column.tolist()
     named = f": {', '.join(above[:6])}" + ", ..." * (len(above) > 6) if above else ""

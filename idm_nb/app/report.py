@@ -464,7 +464,7 @@ def ways_section(fitted):
             text += f" They lie in {graph.n_pieces} pieces, which are apart even without {feature}."
         what = "What must change to get there" if "must change" in table else "What differs"
         then = f"on other branches. {what} is bold."
-    text += candidates_text(branches)
+    text += groups_text(fitted) + candidates_text(branches)
     if table:
         text += (
             f" The table begins with a typical row and its measured {feature}; below it are rows with "
@@ -499,6 +499,20 @@ def candidates_text(branches):
     what = "A further branch is a candidate" if n == 1 else f"{n} further branches are candidates"
     return (
         f" {what} only: refits on half of the rows do not keep {'it' if n == 1 else 'them'} apart."
+    )
+
+
+def groups_text(fitted):
+    "A sentence about branches of `fitted`, a FittedTable, that are one group each; empty if there are none."
+    alone, name = fitted.alone, fitted.roles.groups
+    if not alone:
+        return ""
+    told = ", ".join(f"{b} ({shown(group)})" for b, group in list(alone.items())[:PAIRS])
+    told += ", ..." * (len(alone) > PAIRS)
+    what = "Branch" if len(alone) == 1 else "Each of the branches"
+    return (
+        f" {what} {told} has the rows of one {name} only: this {name} may be "
+        f"all that sets it apart."
     )
 
 # %% ../../nbs/12_application/49_report.ipynb #2ea49c5f

@@ -481,6 +481,7 @@ class FittedTable(EncodedTable):
 
     branches = property(lambda self: self.model.branches_)
     branch = property(lambda self: self.model.branch_)
+    alone = property(lambda self: single_groups(self))
 
     @property
     def graph(self):
@@ -555,6 +556,15 @@ def reading_of_new(fitted, given):
     words += [fitted.roles.index] * (fitted.roles.index is not None) + [*given.get("words", ())]
     dates = {part.name: part.form for part in parts if part.kind == "date" and part.form}
     return {"counts": fitted.counts, **given, "words": words, "dates": dates}
+
+
+def single_groups(fitted):
+    "Branches of a FittedTable, `fitted`, with the rows of one group only, as a dict to this group."
+    groups, branch, count = fitted.rows.groups, fitted.branch, fitted.branches.n_branches
+    if groups is None or count == 1:
+        return {}
+    found = {b: np.unique(groups[branch == b]) for b in range(count)}
+    return {b: of[0] for b, of in found.items() if len(of) == 1}
 
 
 def contrast_of(fitted):
