@@ -38,7 +38,7 @@ class LikelihoodOfLengths:
             return np.inf, np.zeros(m + 2)
         logs = np.log(np.diag(root)).sum()
         inverse, _ = dpotri(root, lower=1, overwrite_c=1)
-        inverse += np.tril(inverse, -1).T
+        inverse += np.triu(inverse.T, 1)
         alpha = inverse @ self.y
         height = max(np.sum(self.y * alpha) / (N * n), 1e-300)
         value = N * n / 2 * np.log(height) + n * logs

@@ -9,14 +9,13 @@ __all__ = ['ErrorModel']
 from functools import cached_property
 
 import numpy as np
-from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 
 from ..core.files import Storage
 from ..core.rows import PrincipalAxes
 from ..core.work import chunks, labels_of, sums_by
 from ..diffusion.neighbors import Search, nearest_of_others
-from .kernel import gaussian
+from .kernel import gaussian, squared_distances
 
 # %% ../../nbs/07_regression/26_errors.ipynb #b7a10001
 def likelihood_weights(terms, squares, mass, share, n_steps=300):
@@ -63,7 +62,7 @@ class PosteriorVariance(Storage):
     def __init__(self, points, max_rows=1000, random_state=0):
         self.drawn = np.sort(check_random_state(random_state).permutation(len(points))[:max_rows])
         self.rows = points[self.drawn]
-        square = euclidean_distances(self.rows, self.rows[:50], squared=True)
+        square = squared_distances(self.rows, self.rows[:50])
         self.length = float(np.sqrt(np.median(square[square > 0]))) if square.any() else 1.0
         self.left_out = np.maximum(1 / np.diag(self.inverse) - self.noise, 1e-12)
 

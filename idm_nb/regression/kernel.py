@@ -13,7 +13,6 @@ from copy import copy
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
-from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 
 from ..core.files import Storage
@@ -338,12 +337,22 @@ class RidgeEstimate(CrossTuned):
         return self
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #8f67853a
+def squared_distances(first, second):
+    "Squared distances `(n, q)` of the rows of `first` and `second`, by their inner products."
+    square = -2 * (first @ second.T)
+    square += np.einsum("ij,ij->i", first, first)[:, None]
+    square += np.einsum("ij,ij->i", second, second)
+    np.maximum(square, 0, out=square)
+    if second is first:
+        np.fill_diagonal(square, 0)
+    return square
+
+
 def gaussian(first, second, length=1.0):
     "Kernel matrix `exp(-|x - x'|^2 / (2 length^2))` of the points `first` and `second`."
     middle = np.median(second, axis=0)  # distances do not depend on the origin, their rounding does
-    square = euclidean_distances(
-        first - middle, None if second is first else second - middle, squared=True
-    )
+    here = first - middle
+    square = squared_distances(here, here if second is first else second - middle)
     square *= -0.5 / length**2
     return np.exp(square, out=square)
 
@@ -452,7 +461,7 @@ def search_length_and_noise(points, target, groups=None):
 
     `points` are a `(N, k)` array, `target` `(N, n)`, `groups` `(N,)` or None.
     """
-    square = euclidean_distances(points, squared=True)
+    square = squared_distances(points, points)
     unit = float(np.sqrt(np.median(square[square > 0]))) if square.any() else 1.0
     least, best = np.inf, (unit, 1.0, np.zeros_like(target), target)
     for length in LENGTHS * unit:
