@@ -17,7 +17,7 @@ SIZES = {  # pages and words of each shelf today, and the goal: delete before yo
     "guide": (10, 8650, (14, 13000)),
     "method": (36, 49400, (30, 45000)),
     "source": (23, 8600, (25, 12500)),
-    "evidence": (12, 17500, (10, 10000)),
+    "evidence": (10, 10500, (10, 10000)),
 }
 REFERENCE = "14_reference/61_reference.ipynb"
 LABEL = r"^#\|\s*label:\s*((?:fig|tbl)-[\w-]+)"
