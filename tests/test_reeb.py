@@ -5,9 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import idm_nb
-from idm_nb import IteratedDiffusionMap, reeb_graph
+from idm_nb import IteratedDiffusionMap, TableMap, reeb_graph
 from idm_nb.branches import Branches, level_sets
 from idm_nb.datasets import feature_example
 from idm_nb.idm import ReebGraph
@@ -234,6 +235,22 @@ def test_several_features_are_not_one_branch_in_silence():
     X, y, _ = feature_example("torus x", 600, random_state=0)
     assert repr(Branches(X, X[:, :2])).endswith("rows; sheets of several features may be missed")
     assert repr(Branches(X, y)).endswith(" rows")
+    X = X[:300]
+    angle = np.arctan2(X[:, 1], X[:, 0])
+    cases = ((X[:, :2], True), (np.c_[np.cos(angle), np.sin(angle)], False))
+    for features, warned in cases:
+        model = IteratedDiffusionMap(1, regressor="kernel", random_state=0)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model.fit(X, features)
+        assert any("fit one of the features" in str(w.message) for w in told) == warned
+        assert ("fit one of the features" in str(model.verdict_)) == warned
+    table = np.c_[X, X[:, :2] @ [[2, 1], [-1, 2]]]
+    frame = pytest.importorskip("pandas").DataFrame(table, columns="east north up a b".split())
+    table = TableMap(["east", "north"], model=clone(model), random_state=0)
+    with pytest.warns(UserWarning, match="fit one of the features, or one function of them"):
+        table.fit(frame)
+    assert str(table.verdict_).count("fit one of the features") == 1
 
 
 def test_repeated_rows_do_not_change_the_graph():

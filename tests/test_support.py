@@ -8,8 +8,9 @@ import scipy.sparse as sp
 
 import idm_nb
 from idm_nb import IteratedDiffusionMap, reeb_graph
-from idm_nb.branches import BranchContrast, Support, branch_contrast
-from idm_nb.branches.support import GluedGraph, separation
+from idm_nb.branches import BranchContrast, Branches, branch_contrast, supported
+from idm_nb.branches.level_sets import level_sets
+from idm_nb.branches.support import SUPPORT, GluedGraph
 from idm_nb.idm import ReebGraph
 
 
@@ -27,14 +28,24 @@ def graph():
     return reeb_graph(*forked(1000))
 
 
-def test_separation_is_one_zero_and_symmetric():
-    rng = np.random.default_rng(0)
-    f, rows = rng.uniform(size=300), np.arange(300)
-    first, second, labels = rows[:120], rows[120:], rng.integers(0, 3, 300)
-    assert separation(f, rows >= 120, first, second) == 1
-    assert separation(f, np.zeros(300), first, second) == 0
-    assert separation(f, labels, first, second) == separation(f, labels, second, first)
-    assert separation(f, labels, first[:1], second) == separation(f, labels, first[:0], second) == 0
+def test_support_does_not_depend_on_units_order_or_sides():
+    X, f = forked(600)
+    graph, order = Branches(X, f), np.random.default_rng(1).permutation(600)
+    assert np.allclose(graph.odds, graph.odds.T, equal_nan=True)
+    assert np.allclose(Branches(1000 * X + 7, 5 + 2 * f).odds, graph.odds, equal_nan=True)
+    assert np.allclose(Branches(X[order], f[order]).odds, graph.odds, equal_nan=True)
+    assert np.isfinite(graph.odds).any() and np.nanmin(graph.odds) >= 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_cut_is_lost_at_its_support(seed):
+    rng = np.random.default_rng(seed)
+    turn = rng.uniform(0, 2 * np.pi, 600)
+    ring = np.c_[np.cos(turn), np.sin(turn)] + 0.05 * rng.normal(size=(600, 2))
+    odds = float(Branches(ring, ring[:, 0]).odds[0, 1])
+    for more, sets in ((-0.1, 2), (0.1, 1)):
+        found = level_sets(ring, ring[:, 0], log_odds=odds + more)
+        assert np.diff(found.offset).max() == sets
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -67,15 +78,16 @@ def test_glued_graphs_are_graphs(seed):
 
 
 def test_levels_are_nested(graph):
-    counts = [len(graph.at(t).branches) for t in (0, 0.2, 0.5, 0.8, 1)]
+    counts = [len(graph.at(t).branches) for t in (0, SUPPORT, 50, 100, np.inf)]
     assert counts[0] == len(graph.branches) == 5 and counts == sorted(counts, reverse=True)
-    half = graph.at(0.5)
+    assert counts[-1] == 1
+    half = graph.at(50)
     assert len(half.branches) == 3 and len(half.candidates) == 1 and "1 candidate" in repr(half)
-    assert half.candidates[0]["apart"] < 0.5 <= min(half.support()["apart"])
+    assert half.candidates[0]["odds"] < 50 <= min(half.support()["odds"])
     again = half.at(0)
     assert np.array_equal(again.membership, graph.membership) and repr(again) == repr(graph)
     words = "\n".join(half.sentences())
-    assert "candidate: branch" in words and "apart in 100% of the refits" in words
+    assert "candidate: branch" in words and ": support " in words
     # rows of one branch of the fine graph at one height are on one branch of the coarse one
     new, f = forked(300, seed=5)
     proba, branch = half.assign_proba(new, f), half.assign(new, f)
@@ -85,23 +97,23 @@ def test_levels_are_nested(graph):
     assert len(half.plot().lines) >= 3
 
 
-def test_level_by_argument_files_and_jobs(graph, tmp_path):
+def test_level_by_argument_and_files(graph, tmp_path):
     X, f = forked(1000)
-    half = reeb_graph(X, f, support=True, n_jobs=2)
-    assert np.array_equal(half.membership, graph.at().membership)
-    assert half.support() == graph.at().support()
+    assert np.array_equal(reeb_graph(X, f, support=True).membership, graph.at().membership)
+    half = reeb_graph(X, f, support=50)
+    assert half.support() == graph.at(50).support() and len(half.candidates) == 1
     half.save(tmp_path / "g.npz")
     again = idm_nb.load(tmp_path / "g.npz")
     assert repr(again) == repr(half) and np.array_equal(again.nodes, half.nodes)
     assert np.array_equal(again.assign(X[:50], f[:50]), half.assign(X[:50], f[:50]))
-    np.testing.assert_equal(again.candidates, half.candidates)  # a share of no refits is NaN
+    assert again.candidates == half.candidates and again.support() == half.support()
 
 
 def test_a_map_has_support_and_contrast():
     X, f = forked(700, gap=0)
     frame = pytest.importorskip("pandas").DataFrame(X, columns=["across", "height"])
     model = IteratedDiffusionMap(1, regressor="ridge", random_state=0).fit(frame[:600], f[:600])
-    graph = reeb_graph(model, support=0.5)
+    graph = reeb_graph(model, support=True)
     assert len(graph.branches) == 3 and graph.candidates == []
     assert np.array_equal(graph.assign(frame[600:]), model.assign(frame[600:]))
     for source in (model, graph):
@@ -114,27 +126,18 @@ def test_a_map_has_support_and_contrast():
     assert len(contrast.plot().axes) == 1
 
 
-def test_one_branch_needs_no_refits():
+def test_one_branch_has_no_pairs():
     line = np.random.default_rng(0).uniform(0, 5, (300, 1))
     graph = reeb_graph(line, line[:, 0], support=True)
-    assert len(graph.branches) == 1 and graph.support()["apart"] == [] and graph.candidates == []
+    assert len(graph.branches) == 1 and graph.support()["odds"] == [] and graph.candidates == []
 
 
 def test_few_rows_and_equal_features():
     rng = np.random.default_rng(0)
     for n in (4, 8, 20):
         X = rng.normal(size=(n, 2))
-        Support(X, X[:, 0])
-        Support(X, (np.arange(n) == 0).astype(float))  # constant in half of the halves
-
-
-def test_rows_of_a_group_stay_together():
-    X, f = forked(400)
-    group = np.arange(400) // 4
-    refits = Support(X, f, groups=group, n_refits=4)
-    seen = refits.labels >= 0
-    assert np.array_equal(seen, seen[:, 4 * group])
-    assert np.array_equal(seen[0], ~seen[1]) and np.all(seen.sum(axis=0) == 2)
+        for f in (X[:, 0], (np.arange(n) == 0).astype(float)):
+            assert len(supported(Branches(X, f))[1]["odds"]) == 0
 
 
 def test_pieces_are_counted_apart_from_branches():
@@ -189,11 +192,11 @@ def test_contrast_of_several_features_and_of_nothing():
 def test_bad_input(graph):
     X, f = forked(60)
     with pytest.raises(ValueError, match="support must be a number"):
-        reeb_graph(X, f, support=1.5)
+        reeb_graph(X, f, support=-1)
     with pytest.raises(ValueError, match="support must be a number"):
         graph.at(-0.1)
-    with pytest.raises(ValueError, match="n_jobs must be None, -1 or a positive integer, got 0"):
-        Support(X, f, n_jobs=0)
+    with pytest.raises(TypeError, match="support must be a number, got 'most'"):
+        reeb_graph(X, f, support="most")
     with pytest.raises(ValueError, match="heights has 59 rows"):
         reeb_graph(X, f[:-1])
     with pytest.raises(ValueError, match="made without a map"):

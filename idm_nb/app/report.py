@@ -497,9 +497,8 @@ def candidates_text(branches):
     if not n:
         return ""
     what = "A further branch is a candidate" if n == 1 else f"{n} further branches are candidates"
-    return (
-        f" {what} only: refits on half of the rows do not keep {'it' if n == 1 else 'them'} apart."
-    )
+    they = "it is" if n == 1 else "they are"
+    return f" {what} only: the rows do not show with certainty that {they} apart."
 
 
 def groups_text(fitted):

@@ -41,6 +41,7 @@ from idm_nb.app.tables import (
     with_values,
 )
 from ..branches.contrast import branch_contrast
+from ..branches.support import SUPPORT
 from ..core.checks import MOST_AXES, check_choice, check_number, is_auto
 from ..core.files import Storage
 from ..core.rows import POOL
@@ -441,7 +442,6 @@ class SomeRows(Storage):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #ae1acb35
 MOST_SHOWN = 20  # columns of a wide table that are shown with its rows
-SUPPORT = 0.6  # share of ten refits that keep branches apart: a majority
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,4 @@
 from .contrast import BranchContrast as BranchContrast
 from .contrast import branch_contrast as branch_contrast
 from .graph import Branches as Branches
-from .support import Support as Support
 from .support import supported as supported

@@ -6,11 +6,13 @@
 __all__ = ['Branches']
 
 # %% ../../nbs/08_branches/31_graph.ipynb #a647ae68
+from itertools import combinations
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from .level_sets import LOG_ODDS, OVERLAP, level_sets
+from .level_sets import LOG_ODDS, OVERLAP, programme_of
 from .walk import distances, few, lengths_of, merges_of, walk_neighbors
 from ..core.files import Storage
 from ..core.rows import distinct_rows
@@ -311,6 +313,27 @@ def simplified(ends, rows, limit):
         if not leaf[a]:
             ends[ends == ends[a, 1]] = ends[a, 0]
 
+# %% ../../nbs/08_branches/31_graph.ipynb #odds0001
+def odds_of(programmes, membership, nodes, ends, heights):
+    """Support `(b, b)` of two branches, see `Programme.odds`; NaN if they share no values of the feature.
+
+    Parameters
+    ----------
+    programmes : list of (rows, Programme), of each piece; the support of branches of two pieces is infinite
+    membership : (N,) int array; nodes : (v,) array; ends : (b, 2) int array; heights : (N,) array
+    """
+    low, high = nodes[ends].T
+    low, high = np.maximum.outer(low, low), np.minimum.outer(high, high)
+    odds = np.where((low < high) & ~np.eye(len(low), dtype=bool), np.inf, np.nan)
+    for rows, programme in programmes:
+        branch, height = membership[rows], heights[rows]
+        for pair in combinations(np.unique(branch), 2):
+            if low[pair] < high[pair]:
+                shared = (low[pair] <= height) & (height <= high[pair])
+                sides = (shared & (branch == b) for b in pair)
+                odds[pair] = odds[pair[::-1]] = programme.odds(*sides)
+    return odds
+
 # %% ../../nbs/08_branches/31_graph.ipynb #67931a1b
 MOST_LOOKS = 1000  # rows whose neighbours are compared: an error of the share of .016 at most
 
@@ -364,24 +387,29 @@ def read_graph(points, features, sets):
 
 
 def graph_of_pieces(points, features, piece, **options):
-    """Nodes, ends and membership of `Branches`, found inside each piece, and the rows of all their windows.
+    """Nodes, ends, membership and odds of `Branches`, found inside each piece, and the rows of all windows.
 
     Parameters
     ----------
-    points : (N, m) array; features : (N, n) array; piece : (N,) int array; options : of `level_sets`
+    points : (N, m) array; features : (N, n) array; piece : (N,) int array; options : of `programme_of`
     """
     ends, membership, nodes, size = [], np.empty(len(points), dtype=int), 0, 0
+    programmes = []
     for p in range(piece.max() + 1):
         here = np.flatnonzero(piece == p)
-        sets = level_sets(points[here], features[here], **options)
+        programmes.append((here, programme_of(points[here], features[here], **options)))
+        sets = programmes[-1][1].sets
         own, rows = read_graph(points[here], features[here], sets)
         membership[here] = rows + sum(map(len, ends))
         ends.append(own + nodes)
         nodes, size = nodes + own.max() + 1, size + sets.size
     if features.shape[1] == 1:
-        return *numbered(np.vstack(ends), membership, features[:, 0]), size
+        heights = features[:, 0]
+        nodes, ends, membership = numbered(np.vstack(ends), membership, heights)
+        odds = odds_of(programmes, membership, nodes, ends, heights)
+        return nodes, ends, membership, odds, size
     membership = np.unique(membership, return_inverse=True)[1]
-    return np.empty(0), np.empty((0, 2), dtype=int), membership, size
+    return np.empty(0), np.empty((0, 2), dtype=int), membership, np.empty((0, 0)), size
 
 # %% ../../nbs/08_branches/31_graph.ipynb #0c0d627c
 class Branches(Storage):
@@ -399,6 +427,8 @@ class Branches(Storage):
     nodes : (v,) array, heights of the nodes, lowest first (empty for several features)
     ends : (b, 2) int array, lower and upper node of each branch (empty for several features)
     masses : (b,) int array, rows of each branch
+    odds : (b, b) array, log odds at which two branches would be one, infinite in different pieces; NaN
+        if they share no values of the feature (empty for several features)
     size : int, rows of a window of each piece, added up
     pieces : (b,) int array, the connected piece of each branch; n_pieces : int
     candidates : list of dicts, forks that are left out for lack of support, see `supported`
@@ -421,8 +451,13 @@ class Branches(Storage):
         piece = whole if log_odds == np.inf else pieces_of(points)
         options = dict(log_odds=log_odds, window=window)
         found = graph_of_pieces(points, self.features, piece, **options)
-        self.nodes, self.ends, self.membership, self.size = found
+        self.nodes, self.ends, self.membership, self.odds, self.size = found
         self.masses = np.bincount(self.membership, minlength=self.n_branches)
+
+    @classmethod
+    def _upgraded(cls, state):
+        b = len(state["ends"])
+        return state | dict(odds=np.full((b, b), np.inf))
 
     n_branches = property(lambda self: int(self.membership.max()) + 1)
     heights = property(lambda self: self.features[:, 0])

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from ..branches.graph import BranchCode, Branches
 from ..branches.level_sets import LOG_ODDS
-from ..branches.support import kept_apart
+from ..branches.support import with_support
 from idm_nb.core.checks import (
     check_choice,
     check_features,
@@ -216,9 +216,6 @@ def nearest_rows(fitted, plain, n_asked=500):
     )
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #fe1b8692
-MOST_REFITTED = 10000  # rows for which ten refits of the branches take less time than the fit
-
-
 def find_branches(rows, estimate, verdict, options, support=None):
     """The `Branches` of TrainingRows, `rows`, by the `estimate` and the `options`.
 
@@ -227,9 +224,7 @@ def find_branches(rows, estimate, verdict, options, support=None):
     few = verdict.visible > 0.5 and verdict.r2 > 0.5  # nothing can be said for sure
     log_odds = options.log_odds if verdict.beats_chance or few else np.inf
     found = Branches(rows.points[rows.known], estimate.held_out_, log_odds=log_odds)
-    if support is None or len(rows.y) > MOST_REFITTED:
-        return found
-    return kept_apart(found, support, groups=rows.of_known()[3], log_odds=log_odds)
+    return found if support is None else with_support(found, support)
 
 
 def completed(rows, estimate, branches):
@@ -309,7 +304,7 @@ def fit_map(rows, estimate, verdict, options, fresh, about, stretch=None, suppor
     about : dict of attributes of `FittedMap`, see `prepare`
     stretch : (m, k) array, default None, by which rows of a table that is not wide are multiplied
         before distances are taken: branches, neighbours and coordinates depend on it, predictions do not
-    support : float, default None: all branches; the least share of refits that keep two apart
+    support : float, default None: all branches; the least support of two, in nats
 
     Returns
     -------

@@ -7,21 +7,17 @@ __all__ = ['ReebGraph', 'reeb_graph']
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #24a828e3
 import warnings
-from functools import cached_property
 from types import SimpleNamespace
 
 import numpy as np
-from joblib import parallel_config
 from sklearn.utils.validation import check_is_fitted
 
 from ..branches.graph import Branches, classes
 from ..branches.level_sets import LOG_ODDS
-from ..branches.support import Support, supported
+from ..branches.support import SUPPORT, GluedGraph, pairs_of, supported
 from ..branches.walk import walk_neighbors
 from idm_nb.core.checks import (
-    check_choice,
     check_features,
-    check_n_jobs,
     check_number,
     check_points,
 )
@@ -97,7 +93,6 @@ class ReebGraph(Storage):
     points : (N, m) array, rows in units in which distances make sense
     heights : (N,) array, the feature at the rows, known or estimated
     log_odds : float, default 3, log odds in nats that a branch needs, see `level_sets`
-    groups : (N,) array, default None, rows that stay together in the halves of `support`
 
     Attributes
     ----------
@@ -121,14 +116,14 @@ class ReebGraph(Storage):
 
     glued, whole, candidates = None, None, ()
 
-    def __init__(self, points, heights, *, log_odds=LOG_ODDS, groups=None):
+    def __init__(self, points, heights, *, log_odds=LOG_ODDS):
         points = check_points(points, "points", min_points=4)
         self.heights = check_heights(heights, len(points))
         self.log_odds, self.model = log_odds, None
-        rows = TrainingRows.of(points, self.heights[:, None], groups=groups)
+        rows = TrainingRows.of(points, self.heights[:, None])
         if len(rows.X) < 4:
             raise ValueError(f"points has only {len(rows.X)} rows that differ: a graph needs 4")
-        self.axes, self.groups = PrincipalAxes(rows.X), None if groups is None else rows.groups
+        self.axes = PrincipalAxes(rows.X)
         self.found = Branches(self.axes(rows.X), rows.y[:, 0], log_odds=log_odds)
         self.membership = self.found.membership[rows.inverse]
 
@@ -154,43 +149,25 @@ class ReebGraph(Storage):
     def pieces(self):
         return classes(len(self.nodes), self.branches)[self.branches[:, 0]]
 
-    @cached_property
-    def refits(self):
-        "The `Support` of the graph with all branches; one branch needs no refits."
-        found, none = self.found, dict(n_refits=0) if len(self.found.ends) == 1 else {}
-        options = dict(groups=self.groups, log_odds=self.log_odds, **none)
-        return Support(found.search.points, found.heights, **options)
+    def support(self):
+        "Log odds of two branches: dict of lists, a row for each two that share feature values."
+        return pairs_of(self.glued or GluedGraph(self.nodes, self.branches), self.found.odds)
 
-    def support(self, n_jobs=None):
-        """Shares of refits on half of the rows that find two branches apart, and in one piece.
-
-        Parameters
-        ----------
-        n_jobs : int, default None, which means one; refits that run at the same time
-
-        Returns
-        -------
-        dict of lists, a row for each two branches that share feature values, see `Support.pairs`
-        """
-        found, glued = self.found, self.glued
-        known = found.membership if glued is None else glued.at(found.membership, found.heights)
-        return refits_of(self, n_jobs).pairs(known, self.nodes, self.branches)
-
-    def at(self, support=0.6, *, n_jobs=None):
-        """The graph with the branches that are apart in at least this share of the refits.
+    def at(self, support=SUPPORT):
+        """The graph with the branches that have this support.
 
         Other pairs are glued to one branch, see `supported`, and listed as `candidates`. A higher
-        share gives a coarser graph; the graph at zero has all branches.
+        level gives a coarser graph; the graph at zero has all branches.
 
         Parameters
         ----------
-        support : float, default 0.6, a majority of ten refits; n_jobs : int, default None, which means one
+        support : float, default 8, least log odds of two branches, in nats
 
         Returns
         -------
         ReebGraph
         """
-        return coarser(self, support, n_jobs)
+        return coarser(self, support)
 
     def place(self, X, heights=None):
         """Values and branches of the rows `X` `(q, m)`; a graph of a map needs no heights.
@@ -225,29 +202,19 @@ class ReebGraph(Storage):
         """
         return draw_graph(self, ax, points, size, cmap)
 
-    def sentences(self, n_jobs=None):
+    def sentences(self):
         "The graph in words: its pieces, the support of its branches, and candidates."
-        return graph_in_words(self, self.support(n_jobs))
+        return graph_in_words(self, self.support())
 
     def __repr__(self):
         return "ReebGraph: " + pieces_in_words(self)
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #13ef28b8
-def refits_of(graph, n_jobs=None):
-    "The refits of the graph with all branches, computed once, `n_jobs` at a time."
-    check_n_jobs(n_jobs)
+def coarser(graph, support):
+    "`ReebGraph.at` of a `graph` and a `support`."
+    check_number("support", support, 0, endless=True)
     whole = graph.whole or graph
-    if n_jobs is None:
-        return whole.refits
-    with parallel_config(n_jobs=n_jobs):
-        return whole.refits
-
-
-def coarser(graph, support, n_jobs=None):
-    "`ReebGraph.at` of a `graph`, with `support` and `n_jobs`."
-    check_number("support", support, 0, 1)
-    whole = graph.whole or graph
-    glued, _, candidates = supported(whole.found, refits_of(whole, n_jobs), support)
+    glued, _, candidates = supported(whole.found, support)
     membership = glued.at(whole.membership, whole.heights)
     changed = dict(
         glued=glued, candidates=[*whole.candidates, *candidates], whole=whole, membership=membership
@@ -321,15 +288,14 @@ def graph_in_words(graph, support):
     says = pieces_in_words(graph)
     several = "by distance alone the rows fall into " if graph.n_pieces > 1 else ""
     found = [several + says]
-    for a, b, low, high, apart, joined in zip(*support.values()):
+    for a, b, low, high, odds in zip(*support.values()):
         if graph.pieces[a] == graph.pieces[b]:
-            says = f"branches {a} and {b} at {low:.3g} to {high:.3g}: apart in {apart:.0%} of the refits"
-            found.append(says + (f", joined in {joined:.0%} of these" if apart else ""))
+            found.append(f"branches {a} and {b} at {low:.3g} to {high:.3g}: support {odds:.0f}")
     for c in graph.candidates:
         says = f"candidate: branch {c['branch']} at {c['low']:.3g} to {c['high']:.3g} may be two"
         found.append(
             says
-            + f" of {c['rows'][0]} and {c['rows'][1]} rows, apart in {c['apart']:.0%} of the refits"
+            + f" of {c['rows'][0]} and {c['rows'][1]} rows, support {c['odds']:.0f}"
         )
     return found
 
@@ -378,7 +344,7 @@ def warn_of_noise(graph):
         )
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #0fecad6b
-def reeb_graph(model, y=None, *, log_odds=None, groups=None, support=False, n_jobs=None):
+def reeb_graph(model, y=None, *, log_odds=None, support=False):
     """The Reeb graph of a feature: of the one that a map has learned, or of a given one.
 
     Parameters
@@ -387,13 +353,9 @@ def reeb_graph(model, y=None, *, log_odds=None, groups=None, support=False, n_jo
     y : (N,) array, the feature of the rows; default None, for a map
     log_odds : float, default None: that of the map, or 3 for rows; log odds in nats that a branch
         needs
-    groups : (N,) array, default None, rows that stay together in the halves of `support`; a
-        map has its own
     support : bool or float, default False
-        False: all branches that are found. A number between 0 and 1: only those that are apart in
-        at least this share of ten refits on half of the rows; others are listed as `candidates`,
-        see `ReebGraph.at`. True: 0.6. The refits take about five times as long as the graph.
-    n_jobs : int, default None, which means one; refits that run at the same time
+        False: all branches that are found. A number: only those with at least this support, log
+        odds in nats; others are listed as `candidates`, see `ReebGraph.at`. True: 8.
 
     Returns
     -------
@@ -419,19 +381,14 @@ def reeb_graph(model, y=None, *, log_odds=None, groups=None, support=False, n_jo
     >>> reeb_graph(X, y)
     ReebGraph: 1 piece, 4 branches, 1 loop, 2 ends
     """
-    check_choice("support", support, (True, False)) if isinstance(support, bool) else check_number(
-        "support", support, 0, 1
-    )
-    if y is not None:
-        graph = ReebGraph(
-            model, y, log_odds=LOG_ODDS if log_odds is None else log_odds, groups=groups
-        )
-        warn_of_noise(graph)
-    else:
+    level = SUPPORT * support if isinstance(support, bool) else support
+    check_number("support", level, 0, endless=True)
+    if y is None:
         graph = graph_of_map(model, log_odds)
-    return (
-        graph if support is False else graph.at(0.6 if support is True else support, n_jobs=n_jobs)
-    )
+    else:
+        graph = ReebGraph(model, y, log_odds=LOG_ODDS if log_odds is None else log_odds)
+        warn_of_noise(graph)
+    return graph if support is False else graph.at(level)
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #fc89ed38
 def graph_of_map(model, log_odds):
@@ -449,7 +406,6 @@ def graph_of_map(model, log_odds):
     return ReebGraph._of(
         found=known,
         axes=rows.axes,
-        groups=rows.groups_of_known(),
         heights=heights,
         membership=membership[rows.inverse],
         candidates=known.candidates,

@@ -251,7 +251,7 @@ class Verdict(Storage):
                 f"rows differ by {near.in_map:.3g}, those in the data by {near.in_data:.3g}, although "
                 f"the estimate explains {percent(self.r2)} of the variation"
             )
-        serious = ("far", "code", "groups", "scale")
+        serious = ("far", "code", "groups", "scale", "several")
         return found + [text.rstrip(".") for kind, text in self.cautions if kind in serious]
 
     @classmethod
