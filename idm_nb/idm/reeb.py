@@ -293,10 +293,7 @@ def graph_in_words(graph, support):
             found.append(f"branches {a} and {b} at {low:.3g} to {high:.3g}: support {odds:.0f}")
     for c in graph.candidates:
         says = f"candidate: branch {c['branch']} at {c['low']:.3g} to {c['high']:.3g} may be two"
-        found.append(
-            says
-            + f" of {c['rows'][0]} and {c['rows'][1]} rows, support {c['odds']:.0f}"
-        )
+        found.append(says + f" of {c['rows'][0]} and {c['rows'][1]} rows, support {c['odds']:.0f}")
     return found
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #932a665e
