@@ -152,9 +152,16 @@ def column_blocks(X, mean, width):
         yield piece, (block.toarray() if sp.issparse(X) else block) - mean[piece]
 
 
-def add_inner_products(gram, block):
-    "Add those of the rows of a `block` `(N, b)` to the lower triangle of `gram` `(N, N)`, and return it."
-    return dsyrk(1.0, block.T, beta=1.0, c=gram, trans=1, lower=1, overwrite_c=1)
+def inner_products(X, mean, scale=1.0):
+    """Lower triangle `(N, N)` of the inner products of rows, less their `mean` and times `scale`.
+
+    `X` `(N, m)` is dense or CSC; `scale` `(N, 1)` is an array or a number.
+    """
+    gram = np.zeros((X.shape[0],) * 2, order="F")
+    for _, block in column_blocks(X, mean, X.shape[0]):
+        block *= scale
+        gram = dsyrk(1.0, block.T, beta=1.0, c=gram, trans=1, lower=1, overwrite_c=1)
+    return gram
 
 
 def wide_axes(X, mean, most):
@@ -163,11 +170,8 @@ def wide_axes(X, mean, most):
     There are at most `most` of them. They come from the `N^2` inner products of the rows.
     """
     (N, m), width = X.shape, max(X.shape[0], most)
-    gram = np.zeros((N, N), order="F")
-    for _, block in column_blocks(X, mean, width):
-        gram = add_inner_products(gram, block)
     last = dict(subset_by_index=[max(0, N - most), N - 1], overwrite_a=True)
-    values, vectors = eigh(gram, **last)
+    values, vectors = eigh(inner_products(X, mean), **last)
     keep = values > max(N, m) * np.finfo(float).eps * max(values[-1], 0)
     scores = fix_signs((vectors[:, keep] / np.sqrt(values[keep]))[:, ::-1])
     axes, inner = np.empty((m, scores.shape[1])), 0.0

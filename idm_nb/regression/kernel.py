@@ -16,7 +16,7 @@ from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 from sklearn.utils import check_random_state
 
 from ..core.files import Storage
-from ..core.rows import PrincipalAxes, add_inner_products, column_blocks, is_wide
+from ..core.rows import PrincipalAxes, inner_products, is_wide
 from ..core.work import chunks, labels_of, sums_by
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #3b2066a0
@@ -268,11 +268,11 @@ class RowSpectrum:
         self.mean = np.average(X, axis=0, weights=s**2) if dense else (X.T @ s**2) / np.sum(s**2)
         self.axes = None
         if is_wide(X) and (not dense or len(s) < X.shape[1]):
-            gram, columns = np.zeros((len(s),) * 2, order="F"), X.tocsc() if sp.issparse(X) else X
-            for _, block in column_blocks(columns, self.mean, len(s)):
-                block *= s[:, None]
-                gram = add_inner_products(gram, block)
-            values, vectors = eigh(gram, overwrite_a=True, driver="evd", check_finite=False)
+            columns = X if dense else X.tocsc()
+            gram = inner_products(columns, self.mean, s[:, None])
+            del columns
+            values, vectors = eigh(gram, overwrite_a=True, check_finite=False)
+            del gram
             keep = values > max(X.shape) * np.finfo(float).eps * values[-1]
             self.U, self.size = vectors[:, keep], np.sqrt(values[keep])
         else:
