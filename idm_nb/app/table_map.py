@@ -537,11 +537,7 @@ class FittedTable(EncodedTable):
         "`BranchContrast` of the training rows, in the columns of the table and in their words."
         return contrast_of(self)
 
-    @property
-    def weights(self):
-        "Weight `(m,)` of each coordinate in distances, that of its column."
-        weights = column_weights(self.relevance.values, self.model.verdict_.r2)[0]
-        return weights[self.encoder.owners]
+    weights = property(lambda self: weights_of(self))
 
     def ranked_names(self):
         "Names of the data columns, the most relevant first; of a wide table the first twenty."
@@ -822,16 +818,22 @@ def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
     return Relevance(fitted.encoder.names, values, chance, found.threshold, p_values, found.kind)
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #weights2
-def column_weights(relevance, r2):
+def column_weights(relevance, r2, variance=1.0):
     """Weights `(p,)` of columns in distances, @eq-column-weights, and the part that all columns share.
 
     Parameters
     ----------
     relevance : (p,) array; r2 : float, share of the variance that all columns explain
+    variance : (p,) array, default 1, of the coordinates of each column
     """
     known = np.maximum(relevance, 0)
     shared = max(r2 - known.sum(), 0) / len(known)
-    return np.sqrt(known + shared), np.sqrt(shared)
+    return np.sqrt(known / np.maximum(variance, 1e-12) + shared), np.sqrt(shared)
+
+
+def variance_of_columns(encoder, X):
+    "Variance `(p,)` of the coordinates of each column of an `encoder` in rows `X` `(N, m)`, added up."
+    return np.bincount(encoder.owners, X.var(axis=0))
 
 
 def places_of_words(judged, unit, own, share):
@@ -862,7 +864,8 @@ def stretch_of(encoder, judged, relevance, r2, X):
     encoder : TableEncoder; judged : list of Unseen; relevance : Relevance
     r2 : float, see `column_weights`; X : (N, m) array, the rows to fit
     """
-    owners, (weights, shared) = encoder.owners, column_weights(relevance.values, r2)
+    owners, variance = encoder.owners, variance_of_columns(encoder, X)
+    weights, shared = column_weights(relevance.values, r2, variance)
     diagonal, blocks = weights[owners], []
     for k, part in enumerate(encoder.parts):
         if part.kind == "words" and weights[k] > shared:
@@ -889,6 +892,13 @@ def relevant_distances(table, rows, estimate, r2):
     judged = unseen(table, rows, estimate, rng)
     found = column_relevance(table.encoder, judged, rng)
     return found, stretch_of(table.encoder, judged, found, r2, rows.X[rows.inverse])
+
+
+def weights_of(fitted):
+    "Weight `(m,)` of each coordinate of a FittedTable in distances, that of its column."
+    variance = variance_of_columns(fitted.encoder, fitted.model.map_.rows.X)
+    weights = column_weights(fitted.relevance.values, fitted.model.verdict_.r2, variance)[0]
+    return weights[fitted.encoder.owners]
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #d0378185
 @dataclass(frozen=True)
