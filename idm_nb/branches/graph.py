@@ -315,7 +315,7 @@ def simplified(ends, rows, limit):
 
 # %% ../../nbs/08_branches/31_graph.ipynb #odds0001
 def odds_of(programmes, membership, nodes, ends, heights):
-    """Support `(b, b)` of two branches, see `Programme.odds`; NaN if they share no values of the feature.
+    """Support `(b, b)` of two branches, see `Programme.odds`; NaN if no rows of both share values of the feature.
 
     Parameters
     ----------
@@ -330,8 +330,9 @@ def odds_of(programmes, membership, nodes, ends, heights):
         for pair in combinations(np.unique(branch), 2):
             if low[pair] < high[pair]:
                 shared = (low[pair] <= height) & (height <= high[pair])
-                sides = (shared & (branch == b) for b in pair)
-                odds[pair] = odds[pair[::-1]] = programme.odds(*sides)
+                sides = [shared & (branch == b) for b in pair]
+                both = all(side.any() for side in sides)
+                odds[pair] = odds[pair[::-1]] = programme.odds(*sides) if both else np.nan
     return odds
 
 # %% ../../nbs/08_branches/31_graph.ipynb #67931a1b
@@ -428,7 +429,7 @@ class Branches(Storage):
     ends : (b, 2) int array, lower and upper node of each branch (empty for several features)
     masses : (b,) int array, rows of each branch
     odds : (b, b) array, log odds at which two branches would be one, infinite in different pieces; NaN
-        if they share no values of the feature (empty for several features)
+        if no rows of both share values of the feature (empty for several features)
     size : int, rows of a window of each piece, added up
     pieces : (b,) int array, the connected piece of each branch; n_pieces : int
     candidates : list of dicts, forks that are left out for lack of support, see `supported`

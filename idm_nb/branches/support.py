@@ -96,13 +96,14 @@ def pairs_of(graph, odds):
     parts = [np.flatnonzero(graph.branch == b) for b in range(len(graph.ends))]
     for second in range(len(graph.ends)):
         for first in range(second):
-            shared = max(low[first], low[second]), min(high[first], high[second])
-            if shared[0] < shared[1]:
-                a, b = np.meshgrid(parts[first], parts[second])
-                beside = graph.level[a] == graph.level[b]
-                most = np.nanmax(odds[graph.arc[a[beside]], graph.arc[b[beside]]])
-                for name, value in zip(table, (first, second, *shared, most)):
-                    table[name].append(value if name in ("first", "second") else float(value))
+            a, b = np.meshgrid(parts[first], parts[second])
+            beside = graph.level[a] == graph.level[b]
+            found = odds[graph.arc[a[beside]], graph.arc[b[beside]]]
+            found = found[~np.isnan(found)]
+            if len(found):
+                shared = max(low[first], low[second]), min(high[first], high[second])
+                for name, value in zip(table, (first, second, *map(float, (*shared, found.max())))):
+                    table[name].append(value)
     return table
 
 # %% ../../nbs/08_branches/32_support.ipynb #730d6737
