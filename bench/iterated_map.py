@@ -22,7 +22,7 @@ from idm_nb.diffusion import neighbor_recall
 from idm_nb.idm import estimator as idm
 
 STAGES = {
-    "estimate": (idm.FeatureRegressor, "fit"),
+    "estimate": (idm.FeatureRegressor, "fit_rows"),
     "branches": (idm.Branches, "__init__"),
     "flow": (idm.ClosedFlow, "run"),
     "errors": (idm.ErrorModel, "__init__"),
