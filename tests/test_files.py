@@ -20,7 +20,7 @@ import idm_nb.core.files
 from idm_nb import IteratedDiffusionMap
 from idm_nb.app.results import FILES, check_folder, write_folder
 from idm_nb.core import Storage, load
-from idm_nb.core.files import write_whole
+from idm_nb.core.files import save_model, write_whole
 from idm_nb.core.work import on_stop
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -350,3 +350,17 @@ def test_a_file_of_this_format_can_be_read_for_ever():
     assert np.allclose(placed.values, expected["values"], atol=1e-8)
     assert np.allclose(placed.embedding, expected["places"], atol=1e-8)
     assert np.array_equal(placed.branch, expected["branch"])
+
+
+def test_equal_arrays_are_stored_once_and_only_those_that_shrink_are_compressed(tmp_path):
+    noise = np.random.default_rng(0).normal(size=(200, 30))
+    parts = {"a": noise, "b": noise.copy(), "turned": np.asfortranarray(noise), "c": np.zeros(5000)}
+    save_model(parts, tmp_path / "m.npz")
+    with zipfile.ZipFile(tmp_path / "m.npz") as archive:
+        entries = {entry.filename: entry.compress_type for entry in archive.infolist()}
+    stored, deflated = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED
+    assert list(entries) == ["header.npy", "a0.npy", "a1.npy", "a2.npy"]
+    assert [*entries.values()][1:] == [stored, stored, deflated]
+    with np.load(tmp_path / "m.npz") as file:
+        assert np.array_equal(file["a0"], noise) and np.array_equal(file["a1"], noise)
+        assert file["a0"].flags.c_contiguous and file["a1"].flags.f_contiguous
