@@ -298,10 +298,8 @@ class Relevance(Storage):
     def ranked(self):
         "List of (name, relevance, corrected p-value, above chance), largest relevance first."
         order = np.argsort(-self.values, kind="stable")
-        return [
-            (self.names[i], float(self.values[i]), float(self.p_values[i]), bool(self.above[i]))
-            for i in order
-        ]
+        columns = (part[order].tolist() for part in (self.values, self.p_values, self.above))
+        return list(zip([self.names[i] for i in order], *columns))
 
 # %% ../../nbs/11_study/44_relevance.ipynb #46c8994d
 def feature_relevance(
