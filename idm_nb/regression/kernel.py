@@ -302,18 +302,23 @@ class RidgeSmoother(Smoother):
         self.spectrum = None
         self.mean, self.level = spectrum.mean, np.average(y, axis=0, weights=s**2)
         U, size, target = spectrum.U, spectrum.size, s[:, None] * (y - self.level)
-        projected, least, one = U.T @ target, np.inf, s / np.linalg.norm(s)
+        projected, least = U.T @ target, np.inf
+        root = np.empty((len(y), len(size) + 1))
+        root[:, -1] = s / np.linalg.norm(s)
+
+        def smoothed(share):
+            "Residuals of the directions that are kept by their `share` `(r,)`, and the `rest` of `left_out`."
+            np.multiply(U, np.sqrt(share), out=root[:, :-1])
+            return target - U @ (share[:, None] * projected), of_factor(root)
+
         tens = groups if 2 * len(size) < len(y) else in_tens(groups, len(y))
         for ridge in RIDGES * np.sum(size**2):
             share = size**2 / (size**2 + ridge)
-            rest = of_factor(np.c_[U * np.sqrt(share), one])
-            residuals = target - U @ (share[:, None] * projected)
-            error = rms(left_out(residuals, rest, tens)[others])
+            error = rms(left_out(*smoothed(share), tens)[others])
             if error < least:
-                least, self.ridge, best = error, ridge, (share, residuals, rest)
-        share, residuals, rest = best
-        self.slopes = spectrum.slopes((share / size)[:, None] * projected)
-        self.residuals = left_out(residuals, rest, groups)[held] / s[held, None]
+                least, self.ridge, best = error, ridge, share
+        self.slopes = spectrum.slopes((best / size)[:, None] * projected)
+        self.residuals = left_out(*smoothed(best), groups)[held] / s[held, None]
         return self
 
     def predict(self, X):
