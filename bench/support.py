@@ -92,7 +92,7 @@ def table(kind, n, rng):
     if kind == "insurance":
         smoker, bmi, age = which * (rng.uniform(size=n) < 0.5), rng.normal(30, 6, n), 64 * a
         frame |= dict(bmi=bmi, a=age, smoker=np.where(smoker, "yes", "no"))
-        return frame, 0.02 * age + smoker * (1.5 + 1.5 * (bmi > 30)), smoker * (1 + (bmi > 30))
+        return frame, 0.05 * age + smoker * (1.5 + 1.5 * (bmi > 30)), smoker * (1 + (bmi > 30))
     return frame, a + 0.5 * b**2 + 0.5 * np.sin(3 * c), 0 * which  # "no effect", "one way"
 
 
