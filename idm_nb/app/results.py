@@ -69,7 +69,7 @@ def plain_methods(fitted):
     found = {"nearest neighbours": means, "ridge regression": ridge}
     return {name: float(r2_score(truth, values)) for name, values in found.items()}
 
-
+# %% ../../nbs/12_application/50_results.ipynb #ff80d09a
 def held_out_numbers(fitted):
     """Errors and neighbours on rows that were kept back.
 

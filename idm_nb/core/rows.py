@@ -259,6 +259,11 @@ def fix_signs(vectors):
     return vectors * np.where(first < 0, -1.0, 1.0)
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #8fa9fd1e
+def where_known(rows, part):
+    "Those of an array `part` `(r, ...)` of TrainingRows, `rows`, whose feature is known."
+    return part if rows.known.all() else part[rows.known]
+
+
 def joined_groups(groups, inverse, n):
     """Groups of distinct rows; groups that have a row in common are one.
 
@@ -352,6 +357,7 @@ class TrainingRows(Storage):
     coordinates = property(lambda self: self.X if self.basis is None else self.reduced)
     points = cached_property(lambda self: self.axes(self.coordinates))
     lookup = cached_property(lambda self: RowLookup(self.X))
+    known_coordinates = cached_property(lambda self: where_known(self, self.coordinates))
 
     asked = cached_property(lambda s: np.isfinite(s.given).all(axis=1) & s.known[s.inverse])
     place = cached_property(lambda s: (np.cumsum(s.known) - 1)[s.inverse[s.asked]])
@@ -365,13 +371,9 @@ class TrainingRows(Storage):
         "Coordinates `(q, k)` of checked rows `(q, m)`."
         return X if self.basis is None else self.basis(X)
 
-    known_coordinates = cached_property(
-        lambda s: s.coordinates if s.known.all() else s.coordinates[s.known]
-    )
-
     def table_of_known(self):
         "The rows `(k, m)` with a known feature, as they were given."
-        return self.X if self.known.all() else self.X[self.known]
+        return where_known(self, self.X)
 
     def groups_of_known(self):
         "Groups `(k,)` of the rows with a known feature, or None if each row is its own."
@@ -381,8 +383,7 @@ class TrainingRows(Storage):
     def of_known(self):
         "Coordinates, features, weights and groups of the rows with a known feature."
         weights = None if self.weights is None else self.weights[self.known]
-        y = self.y if self.known.all() else self.y[self.known]
-        return self.known_coordinates, y, weights, self.groups_of_known()
+        return self.known_coordinates, where_known(self, self.y), weights, self.groups_of_known()
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #f7227af9
 def stretched(rows, stretch):

@@ -165,9 +165,8 @@ class Placed:
     @cached_property
     def coordinates_in_data(self):
         rows = self.fitted.rows
-        if rows.basis is None:
-            return self.X
-        return self._recalled(lambda new: rows.coordinates_of(self.X[new]), rows.coordinates)
+        found = lambda new: rows.coordinates_of(self.X[new])
+        return self.X if rows.basis is None else self._recalled(found, rows.coordinates)
 
     def _recalled(self, found, stored):
         "Values of `found` for new rows, and the `stored` ones for training rows."
@@ -208,10 +207,8 @@ class Placed:
             return [step[self.number] for step in known]
         feature = fitted.lifted(self.values[new], self.branch[new])
         moved = fitted.flow.move(self.points[new], feature)
-        return [
-            self._recalled(lambda new, step=step: step, stored)
-            for step, stored in zip(moved, known, strict=True)
-        ]
+        pairs = zip(moved, known, strict=True)
+        return [self._recalled(lambda _, at=at: at, old) for at, old in pairs]
 
     @cached_property
     def embedding(self):
