@@ -20,7 +20,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 from idm_nb import TableMap
 from idm_nb.branches import Branches
-from idm_nb.branches.support import SUPPORT, GluedGraph, pairs_of
+from idm_nb.branches.support import SUPPORT, GluedGraph, pairs_with_support
 from idm_nb.diffusion.neighbors import Search
 
 SHAPES = "saddle,theta R5,arm 1:10,3 spacings,cos 2 theta,two holes 1000,binary R10,lollipop,side arm,three loops"
@@ -126,7 +126,7 @@ def truly_two(truth, first, second):
 def judged(X, y, truth):
     "Rows (support, truly two, in one piece) of the pairs of branches that share values."
     found = Branches(X, y)
-    pairs = pairs_of(GluedGraph(found.nodes, found.ends), found.odds)
+    pairs = pairs_with_support(GluedGraph(found.nodes, found.ends), found.odds)
     for a, b, low, high, odds in zip(*pairs.values()):
         here = (low <= y) & (y <= high)
         sides = [np.flatnonzero(here & (found.membership == c)) for c in (a, b)]

@@ -51,6 +51,7 @@ from ..idm.beyond_memory import LAZY_LANDMARKS, pool_rows
 from ..idm.estimator import IteratedDiffusionMap, checked, estimated, fit_map, prepare, warn_of
 from ..idm.reeb import reeb_graph
 from ..regression.cautions import audit
+from ..regression.kernel import some_rows
 from idm_nb.study.relevance import (
     LEAST_GROUPS,
     Projection,
@@ -537,7 +538,7 @@ class FittedTable(EncodedTable):
         "`BranchContrast` of the training rows, in the columns of the table and in their words."
         return contrast_of(self)
 
-    weights = property(lambda self: weights_of(self))
+    weights = property(lambda self: weights_of_coordinates(self))
 
     def ranked_names(self):
         "Names of the data columns, the most relevant first; of a wide table the first twenty."
@@ -791,8 +792,8 @@ def column_relevance(encoder, judged, rng, level=0.05, draws=199):
 def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
     """`Relevance` for sparse rows: shares of the variation of columns that the map explains.
 
-    Rows that were kept back are judged, or those of the training, where they are held out. With fewer
-    than eight groups single rows are permuted.
+    Rows that were kept back are judged, or those of the training, where they are held out; of more
+    than ten thousand some. With fewer than eight groups single rows are permuted.
 
     Parameters
     ----------
@@ -806,10 +807,13 @@ def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
     )
     placed = fitted.placed_kept if rows is fitted.kept else fitted.model.map_.place(None)
     groups = None if few(rows) else rows.groups
+    labels, rng, chosen = fitted.encoder.labels(), check_random_state(seed), np.arange(len(rows))
+    if len(rows) > LAZY_LANDMARKS:
+        chosen = some_rows(chosen, labels_of(groups, len(rows)), LAZY_LANDMARKS, rng)
     with one_thread():
-        functions = learned_functions(placed.embedding, placed.values)
-        look = Projection(sp.csr_array(fitted.encode(rows.frame)), functions, groups)
-    labels, rng = fitted.encoder.labels(), check_random_state(seed)
+        functions = learned_functions(placed.embedding[chosen], placed.values[chosen])
+        encoded = sp.csr_array(fitted.encode(rows.frame.iloc[chosen]))
+        look = Projection(encoded, functions, None if groups is None else groups[chosen])
     found = against_chance(look, labels, "projection", draws, level, rng)
     # of the coordinates of one column the best
     best = np.lexsort((found.values, owners := fitted.encoder.owners))
@@ -894,7 +898,7 @@ def relevant_distances(table, rows, estimate, r2):
     return found, stretch_of(table.encoder, judged, found, r2, rows.X[rows.inverse])
 
 
-def weights_of(fitted):
+def weights_of_coordinates(fitted):
     "Weight `(m,)` of each coordinate of a FittedTable in distances, that of its column."
     variance = variance_of_columns(fitted.encoder, fitted.model.map_.rows.X)
     weights = column_weights(fitted.relevance.values, fitted.model.verdict_.r2, variance)[0]

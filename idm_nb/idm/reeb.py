@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..branches.graph import Branches, classes
 from ..branches.level_sets import LOG_ODDS
-from ..branches.support import SUPPORT, GluedGraph, pairs_of, supported
+from ..branches.support import SUPPORT, GluedGraph, pairs_with_support, supported
 from ..branches.walk import walk_neighbors
 from idm_nb.core.checks import (
     check_features,
@@ -151,7 +151,9 @@ class ReebGraph(Storage):
 
     def support(self):
         "Log odds of two branches: dict of lists, a row for each two that share feature values."
-        return pairs_of(self.glued or GluedGraph(self.nodes, self.branches), self.found.odds)
+        return pairs_with_support(
+            self.glued or GluedGraph(self.nodes, self.branches), self.found.odds
+        )
 
     def at(self, support=SUPPORT):
         """The graph with the branches that have this support.

@@ -263,7 +263,11 @@ def step_down(values, draws, level):
 
 
 def against_chance(look, names, kind, n_permutations, level, rng):
-    "The `Relevance` of a `look`, a `Projection` or `Exchange`; for the others see `relevance_baseline`."
+    """The `Relevance` of a `look`, a `Projection` or `Exchange`.
+
+    `names` and `kind` are those of the result, `n_permutations`, `level` and `rng` as in
+    `relevance_baseline`.
+    """
     draws = look.draws(n_permutations, rng)
     threshold, p_values = step_down(look.values, draws, level)
     return Relevance(names, look.values, draws.mean(axis=0), threshold, p_values, kind)
