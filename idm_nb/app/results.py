@@ -41,7 +41,7 @@ from ..regression.verdict import N_NEAR
 
 # %% ../../nbs/12_application/50_results.ipynb #ff80d09a
 def neighbor_means(X, y, new, counts):
-    "Means `(q, n)` at rows `new` of the features `y` of the nearest rows `X` by 1 / distance, for each of `counts`."
+    "Means `(q, n)` of `y` of the rows of `X` nearest to `new`, by 1 / distance, for each of `counts`."
     near, distance = nearest(X, new, max(counts))
     same = distance == 0  # then only these count
     weights = np.where(same[:, :1], same, 1 / np.where(same, 1, distance))[:, :, None]
