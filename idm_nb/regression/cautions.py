@@ -298,9 +298,10 @@ def on_groups(rows, X, name, what):
         yield (
             "order",
             f"Rows that follow each other are alike: the five nearest rows predict {percent(alone)} of "
-            f"the variation in {what}, but only {percent(apart)} without the tenth of the table that "
-            f"the row is in. If the order is time, all that follows is too good for later rows: keep "
-            f"the last rows back and compare. If it is that of persons or places, give groups.",
+            f"the variation in {what}, but only {percent(apart)} if the rows around each, a tenth of "
+            f"the table, are left out. If the order is time, all that follows is too good for later "
+            f"rows: keep the last rows back and compare. If rows belong to persons or places, give "
+            f"groups.",
         )
     if len(rows.y) < len(rows.inverse):
         yield (
