@@ -397,6 +397,8 @@ def troubled(kind):
         X["e"] = y - X.c
     if kind == "code":
         X.loc[::9, "c"] = -200.0
+    if kind == "codes":
+        X.loc[::9, list("bc")] = -200.0
     if kind == "spectra":
         heights = np.exp(rng.normal(size=(300, 2)))
         X = heights @ np.exp(-((np.arange(60) - np.array([[10], [45]])) ** 2) / 20)
@@ -415,6 +417,7 @@ def troubled(kind):
         ("rounded", "'e' gives yield away, exactly or to rounding: leave it out"),
         ("sum", "'e' and 'c' give yield away, exactly or to rounding: leave them out"),
         ("code", "The value -200 occurs 34 times in 'c', far from all others"),
+        ("codes", "The value -200 occurs 68 times in 'b' and 1 more column, far from all others"),
         ("spectra", "On rows not used for fitting, the map explains "),  # and no other scale
     ],
 )

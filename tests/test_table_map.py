@@ -206,6 +206,25 @@ def test_counterparts_are_the_other_mechanism(seed):
         model.counterparts(table[:2])
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_gap_is_no_way_to_reach_a_value(seed):
+    rng = np.random.default_rng(seed)
+    metal, heat, flow = rng.choice(["Pd", "Ni"], 400), *rng.uniform(size=(2, 400))
+    rate = np.where(metal == "Pd", 1.2 - heat, heat) + 0.3 * flow + 0.03 * rng.normal(size=400)
+    lost = lambda column, gap: np.where(rng.uniform(size=400) < 0.15, gap, column)
+    table = pd.DataFrame({"metal": metal, "heat": lost(heat, np.nan), "flow": lost(flow, np.nan)})
+    model = fit(table.assign(rate=rate), holdout=0)
+    branch = model.fitted_.branch
+    assert model.fitted_.branches.n_branches == 2
+    assert len({*zip(metal, branch)}) == 2  # the metals are the branches
+    table["metal"] = lost(metal.astype(object), None)
+    model = fit(table.assign(rate=rate), holdout=0)
+    whole = table[table.notna().all(axis=1)]
+    for k in range(5):
+        assert not model.counterparts(whole[k : k + 1], n=20).isna().any(axis=None)
+    assert any("metal = (gap)" in text for text in model.fitted_.contrast.sentences())
+
+
 def test_alike_and_counterparts_of_one_branch_return_the_rows(model):
     found = model.alike(NEW, 3)
     assert list(found)[:6] == "row rank training_row distance rate differs".split()

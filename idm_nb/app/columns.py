@@ -62,9 +62,12 @@ class WordColumn(Storage):
         return ~as_words(column).isin([as_word(word) for word in self.words]).to_numpy()
 
 
+GAP = "\0gap"  # in the place of a gap; numpy ignores zeros at the end of text
+
+
 def as_word(value):
     "A word of a column; a mark if the `value` is None, which is a gap."
-    return "\0" if value is None else value
+    return GAP if value is None else value
 
 
 def as_words(column):
@@ -346,7 +349,7 @@ def encoder_of(column, plan, dates):
     if plan.kind != "words":
         return (TextColumn if plan.kind == "text" else SparseColumns).of(column)
     cells = as_words(column)
-    words = sorted(set(cells) - {"\0"}) + [None] * bool((cells == "\0").any())
+    words = sorted(set(cells) - {GAP}) + [None] * bool((cells == GAP).any())
     hot = WordColumn(plan.name, words, 1.0).encode(column)
     return WordColumn(plan.name, words, float(np.sqrt(hot.var(axis=0).sum())) or 1.0)
 

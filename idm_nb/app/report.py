@@ -461,7 +461,7 @@ def ways_section(fitted):
         )
         graph = fitted.graph
         if graph is not None and graph.n_pieces > 1:
-            text += f" They lie in {graph.n_pieces} pieces, which are apart even without {feature}."
+            text += f" They lie in {graph.n_pieces} pieces, which meet at no value of {feature}."
         what = "What must change to get there" if "must change" in table else "What differs"
         then = f"on other branches. {what} is bold."
     text += groups_text(fitted) + candidates_text(branches)

@@ -871,6 +871,7 @@ def stretch_of(encoder, judged, relevance, r2, X):
     owners, variance = encoder.owners, variance_of_columns(encoder, X)
     weights, shared = column_weights(relevance.values, r2, variance)
     diagonal, blocks = weights[owners], []
+    diagonal[len(owners) - len(encoder.marked) :] = shared  # of marks of gaps
     for k, part in enumerate(encoder.parts):
         if part.kind == "words" and weights[k] > shared:
             own = np.flatnonzero(owners == k)
@@ -1030,14 +1031,22 @@ def tolerance(values, placed, n):
     return np.maximum(2 * placed.errors[0], n * np.ptp(values, axis=0) / len(values))
 
 
-def rows_of_value(fitted, placed, n, branch):
+def lacking(fitted, row):
+    "Training rows `(N,)` of a FittedTable with a gap in a relevant column of which `row` has a cell."
+    names = [name for name, *_, passed in fitted.relevance.ranked() if passed and name in row]
+    gaps = fitted.rows.frame[names].isna().to_numpy(bool)
+    return (gaps & row[names].notna().to_numpy(bool)).any(axis=1)
+
+
+def rows_of_value(fitted, placed, n, branch, lacking):
     """Training rows with the prediction of a placed row, nearest first.
 
     If no other branch has this prediction, all rows count, and those that differ most come first.
+    Rows that are `lacking` count only if there are no others.
 
     Parameters
     ----------
-    fitted : FittedTable; placed : Placed row; n, branch : see `other_ways`
+    fitted : FittedTable; placed : Placed row; n, branch : see `other_ways`; lacking : (N,) mask
 
     Returns
     -------
@@ -1050,6 +1059,7 @@ def rows_of_value(fitted, placed, n, branch):
     alike = (apart <= 1).all(axis=1)
     single = known.branches.n_branches == 1 or (branch is None and not (alike & wanted).any())
     same = np.flatnonzero(alike & (wanted | single))
+    same = same[~lacking[same]] if not lacking[same].all() else same
     same = same[np.argsort(apart[same].max(axis=1), kind="stable")[: CLOSE * n]]
     gap = known.rows.points[known.rows.inverse[same]] - placed.points
     distance = np.linalg.norm(gap, axis=1)
@@ -1074,7 +1084,7 @@ def other_ways(fitted, row, n, branch=None):
     if len(row) != 1:
         raise ValueError(f"counterparts are sought for one row, got {len(row)}")
     placed = fitted.model.map_.place(fitted.encode(row))
-    chosen, distance = rows_of_value(fitted, placed, n, branch)
+    chosen, distance = rows_of_value(fitted, placed, n, branch, lacking(fitted, row))
     found = fitted.rows.part(chosen)
     first = {"training_row": found.numbers, "branch": fitted.branch[chosen]}
     last = {"distance": distance}

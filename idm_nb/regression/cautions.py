@@ -182,7 +182,8 @@ def coded_gaps(X):
             others = len(np.unique(values[:, j])) - 1
             if others >= DISTINCT and count[j] > (len(X) - count[j]) / others:
                 found.append((int(j), float(sign * values[0, j])))
-    return found
+    sparse = np.mean(X == 0) > 0.5  # then 0 means that there was none
+    return [(j, code) for j, code in found if code or not sparse]
 
 
 def uneven_column(X):
@@ -259,14 +260,19 @@ def on_columns(X, y, name, what):
             )
             break
     found = [] if is_wide(X) else coded_gaps(X)
-    codes = [(name(j), code, X[:, j]) for j, code in found]
-    codes += [(what, code, y[:, j]) for j, code in coded_gaps(y)]
-    for where, code, values in codes:
+    where = {}
+    for j, code in found:
+        where.setdefault(code, []).append((name(j), X[:, j]))
+    for j, code in coded_gaps(y):
+        where.setdefault(code, []).append((what, y[:, j]))
+    for code, columns in where.items():
+        times = f"{sum(np.sum(values == code) for _, values in columns)} times in {columns[0][0]}"
+        others = len(columns) - 1
+        more = f" and {others} more column{'s' * (others > 1)}" * bool(others)
         yield (
             "code",
-            f"The value {code:g} occurs {np.sum(values == code)} times in {where}, far from all "
-            f"others: if it means that nothing was measured, say so (NaN in an array, --missing in "
-            f"the command).",
+            f"The value {code:g} occurs {times}{more}, far from all others: if it means that nothing "
+            f"was measured, say so (NaN in an array, --missing in the command).",
         )
 
 # %% ../../nbs/07_regression/26b_audit.ipynb #c26b0000
