@@ -87,6 +87,34 @@ def test_components_of_the_reference():
         project(new, model, reference=adata)
 
 
+class OpenFile:
+    "The matrix of a file that is open, as AnnData has it."
+
+    def __getitem__(self, rows):
+        return X[rows]
+
+
+def test_genes_of_new_cells_are_found_by_their_names(fitted):
+    adata = cells()
+    adata.X = OpenFile()
+    model = fit(adata, "x", use_rep="X", **OPTIONS)
+    new = cells(slice(0, 50))
+    new.X, new.var_names = np.c_[X[:50, ::-1] + 0.01, np.ones(50)], ["z", "y", "x", "more"]
+    project(new, model, use_rep="X", reference=adata)
+    assert np.array_equal(new.obs.idm_prediction, model.predict(X[:50] + 0.01))
+    assert model.verdict_.what == "x"
+    new.var_names = ["z", "y", "x", "x"]
+    with pytest.raises(ValueError, match="gene 'x' occurs twice: run adata.var_names_make_unique"):
+        project(new, model, use_rep="X", reference=adata)
+    new.var_names = ["z", "y", "more", "last"]
+    with pytest.raises(ValueError, match="1 genes of the reference are missing, first 'x'"):
+        project(new, model, use_rep="X", reference=adata)
+    fitted[0].layers = {"raw": X}
+    with pytest.raises(ValueError, match="layers has no 'counts'; it has raw"):
+        branch_genes(fitted[0], layer="counts")
+    assert branch_genes(fitted[0], layer="raw").gene.tolist() == ["y"]
+
+
 def test_an_angle_is_two_columns():
     ring, angle, _ = feature_example("annulus angle", 400, random_state=0)
     obs = pd.DataFrame(angle, columns=["sin", "cos"])
@@ -112,10 +140,11 @@ def test_cells_without_a_value_are_placed():
         ("day", {}, r"obs\['day'\] is not a column of numbers"),
         ("x", dict(use_rep="X_umap"), "obsm has no 'X_umap' .it has 'X_pca'.: run scanpy.pp.pca"),
         ("x", dict(groups="donor"), "obs has no column 'donor'"),
+        ("x", dict(groups="day"), r"obs\['day'\] has a gap; cells without a group"),
     ],
 )
 def test_messages(key, options, message):
-    adata = cells(day=pd.date_range("2020-01-01", periods=900))
+    adata = cells(day=pd.date_range("2020-01-01", periods=900).where(np.arange(900) > 0))
     with pytest.raises(ValueError, match=message):
         fit(adata, key, **options, **OPTIONS)
 

@@ -10,7 +10,6 @@ import json
 import re
 import shutil
 import warnings
-from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
@@ -25,7 +24,9 @@ from ..idm.estimator import IteratedDiffusionMap
 def representation(adata, use_rep):
     'Rows `(N, m)` of `adata`: an entry of `obsm`, or with `use_rep` None or "X" the table itself.'
     if use_rep in (None, "X"):
-        return adata.X if sparse.issparse(adata.X) else np.asarray(adata.X, dtype=float)
+        X = adata.X
+        X = X if sparse.issparse(X) or isinstance(X, np.ndarray) else X[:]  # of an open file
+        return X if sparse.issparse(X) else np.asarray(X)
     if use_rep not in adata.obsm:
         remedy = 'run scanpy.pp.pca(adata) first, or give use_rep="X" for the genes themselves'
         there = ", ".join(map(repr, adata.obsm)) or "nothing"
@@ -105,10 +106,33 @@ def log_per_cell(X):
     return found
 
 
-def genes_or(adata, use_rep, counts):
-    "`representation` `use_rep` of `adata`, `counts` as logarithms, and whether they were counts."
+def places_of_genes(adata, reference):
+    "Places `(m,)` in `adata` of the genes of a `reference`, in its order."
+    ours, known = map(list, (adata.var_names, reference.var_names))
+    if ours == known:
+        return np.arange(len(ours))
+    place = dict(zip(ours, range(len(ours))))
+    missing = [name for name in known if name not in place]
+    if missing:
+        raise ValueError(f"{len(missing)} genes of the reference are missing, first {missing[0]!r}")
+    doubled = next((name for name in known if ours.count(name) > 1), None)
+    if doubled is not None:
+        raise ValueError(f"gene {doubled!r} occurs twice: run adata.var_names_make_unique() first")
+    return np.array([place[name] for name in known])
+
+
+def genes_or(adata, use_rep, counts, reference=None):
+    """`representation` `use_rep` of `adata`, counts as logarithms, and whether they were counts.
+
+    Parameters
+    ----------
+    adata, use_rep, counts, reference : see `project`
+    """
     X = representation(adata, use_rep)
-    found = use_rep in (None, "X") and are_counts(adata.X, counts)
+    if use_rep not in (None, "X"):
+        return X, False
+    X = X if reference is None else X[:, places_of_genes(adata, reference)]
+    found = are_counts(X, counts)
     return (log_per_cell(X) if found else X), found
 
 
@@ -211,7 +235,8 @@ def fit(adata, key, *, use_rep="X_pca", groups=None, counts=None, key_added="idm
     Raises
     ------
     ValueError
-        If `obs` or `obsm` lack what is named, or the feature is not a column of numbers.
+        If `obs` or `obsm` lack what is named, the feature is not a column of numbers, or a cell has
+        no group.
 
     Examples
     --------
@@ -224,17 +249,21 @@ def fit(adata, key, *, use_rep="X_pca", groups=None, counts=None, key_added="idm
     >>> sorted(adata.obs), adata.obsm["X_idm"].shape
     (['hour', 'idm_branch', 'idm_novel', 'idm_prediction', 'idm_std'], (300, 3))
     """
+    from pandas import DataFrame
+
     keys = [key] if isinstance(key, str) else list(key)
     columns = [numbers_in_obs(adata, name) for name in keys]
     X, counted = genes_or(adata, use_rep, counts)
-    y = columns[0] if isinstance(key, str) else np.column_stack(columns)
-    together = None if groups is None else np.asarray(column_of(adata, groups)).astype(str)
+    y = DataFrame(dict(zip(keys, columns)))
+    y = y[key] if isinstance(key, str) else y
+    together = None if groups is None else column_of(adata, groups)
+    if groups is not None and together.isna().any():
+        raise ValueError(f"obs[{groups!r}] has a gap; cells without a group have no place in one")
+    together = None if groups is None else np.asarray(together).astype(str)
     other = [name for name in map(str, adata.obs) if name not in keys]
     if groups is None and (caution := likely_groups(adata.obs, other)):
         warnings.warn(caution, UserWarning, stacklevel=2)
     model = IteratedDiffusionMap(**params).fit(X, y, groups=together)
-    named = replace(model.verdict_, what=" and ".join(keys))
-    model.map_ = replace(model.map_, verdict=named)
     write(adata, model, X, keys, key_added)
     adata.uns[key_added] = summary(model, keys, use_rep, groups, counted)
     return model
@@ -248,11 +277,13 @@ def project(adata, model, *, use_rep="X_pca", counts=None, key_added="idm", refe
     adata : AnnData, new cells
     model : IteratedDiffusionMap, fitted by `fit` or loaded from a file
     use_rep : str, default "X_pca"
-        As in `fit`. Principal components must be those of the first table: see `reference`.
+        As in `fit`. Genes must be those of the first table, in its order, and principal components
+        those of its axes: see `reference`.
     counts : bool, default None, as in `fit`; with a `reference`, what its fit found
     key_added : str, default "idm"
     reference : AnnData, default None
-        The table of `fit`: the new cells get its principal components first, as `obsm["X_pca"]`.
+        The table of `fit`: its genes are taken, in its order, and the new cells get its principal
+        components first, as `obsm["X_pca"]`.
 
     Returns
     -------
@@ -285,7 +316,7 @@ def project(adata, model, *, use_rep="X_pca", counts=None, key_added="idm", refe
             keys = [str(name) for name in reference.uns[key_added]["key"]]
             known = reference.uns[key_added]["params"].get("counts")
             counts = bool(known) if counts is None and known is not None else counts
-    write(adata, model, genes_or(adata, use_rep, counts)[0], keys, key_added)
+    write(adata, model, genes_or(adata, use_rep, counts, reference)[0], keys, key_added)
     return adata
 
 # %% ../../nbs/12_application/52_anndata.ipynb #e9fc4caf
@@ -304,10 +335,6 @@ def write(adata, model, X, keys, key_added):
 
 def principal_components(adata, reference):
     "Principal components `(q, m)` of the cells of `adata` on the axes of a reference table."
-    place = {name: k for k, name in enumerate(adata.var_names)}
-    missing = [name for name in reference.var_names if name not in place]
-    if missing:
-        raise ValueError(f"{len(missing)} genes of the reference are missing, first {missing[0]!r}")
     mean = np.asarray(reference.X.mean(axis=0)).ravel()
     project = lambda X: np.asarray(X @ reference.varm["PCs"]) - mean @ reference.varm["PCs"]
     found, known = project(reference.X), np.asarray(reference.obsm["X_pca"])
@@ -316,7 +343,7 @@ def principal_components(adata, reference):
             'the X of the reference is not what its "X_pca" was computed from: give both tables in '
             "the same scale, or put the representation of the new cells into obsm yourself"
         )
-    return project(adata.X[:, [place[name] for name in reference.var_names]])
+    return project(adata.X[:, places_of_genes(adata, reference)])
 
 # %% ../../nbs/12_application/52_anndata.ipynb #bce490b6
 def branch_genes(adata, *, key_added="idm", layer=None, every=False):
@@ -356,6 +383,8 @@ def branch_genes(adata, *, key_added="idm", layer=None, every=False):
     known = adata.uns.get(key_added, {}).get("params", {})
     points, counts = genes_or(adata, known.get("use_rep", "X"), bool(known.get("counts")))
     table, names = genes_or(adata, "X", counts)[0], branch.cat.categories
+    if layer is not None and layer not in adata.layers:
+        raise ValueError(f"layers has no {layer!r}; it has {', '.join(adata.layers) or 'nothing'}")
     table = table if layer is None else adata.layers[layer]
     options = dict(table=table, columns=adata.var_names, name=begin)
     codes = branch.cat.codes.to_numpy()
