@@ -38,6 +38,7 @@ GERMAN = comma(table("a;b;y", "{a};{b:.0f};{y}"))
 WORKS = {
     "plain": (PLAIN, ""),
     "semicolons": (PLAIN.replace(",", ";"), ""),
+    "upright lines": (PLAIN.replace(",", "|"), ""),
     "tabs": (PLAIN.replace(",", "\t"), ""),
     "blanks between cells": (PLAIN.replace(",", " "), ""),
     "unnamed index column": (table(",a,b,y", "{k},{a},{b:.0f},{y}"), "taken as the index"),
@@ -120,12 +121,12 @@ TYPED = {
     ),
     "a title": (
         "Measurements of spring\n\n" + PLAIN,
-        "type --skip and the number of lines above the names",
+        "type --skip N for N lines above the names",
         "--skip 2",
     ),
     "merged headings": (
         "left,,right\n" + PLAIN,
-        "type --skip and the number of lines above it",
+        "type --skip N for N lines above it",
         "--skip 1",
     ),
     "Latin-1": (
@@ -152,7 +153,7 @@ READ = {
     ),
     "identifiers": (
         table("who,a,b,y", "p{k},{a},{b:.0f},{y}"),
-        ("who", "names", "left out: names the rows (--index)"),
+        ("who", "names", "left out: names the rows"),
     ),
     "dates of databases": (
         table("day,a,b,y", "2024-01-{s},{a},{b:.0f},{y}", s=lambda k: f"{k + 1:02}"),
@@ -207,7 +208,7 @@ REFUSED = {
     ),
     "a feature without values": (
         table(row="{a},{b:.0f},"),
-        "same value in all rows",
+        "has no value in any row",
         1,
     ),
     "aligned by blanks": (table("a  b  y", "{a}  {b:.0f}  {y}"), "type tr -s ' ' ','", 1),
@@ -222,7 +223,7 @@ REFUSED = {
 WARNED = {
     "a column that counts": (
         table("id,a,b,y", "{k},{a},{b:.0f},{y}"),
-        "counts the rows and is used as data; --index leaves it out",
+        "counts the rows and is used as data; as index it is left out",
     ),
     "a last row of totals": (
         table(",a,b,y", "p{k},{a},{b:.0f},{y}") + "Total,1,2,3\n",
@@ -347,7 +348,7 @@ def test_the_minus_sign_of_typesetters(tmp_path):
 
 def test_decimals_of_two_kinds_are_refused(tmp_path):
     path = write(tmp_path, table(row='{a},{b:.0f},"{z}"', z=lambda k: comma(str(Y[k]))))
-    assert "type --decimal ," in read_table(path).problems["y"]
+    assert "type reading={'decimal': ','}" in read_table(path).problems["y"]
     assert "write all decimals in one way" in read_table(path, decimal=",").problems["a"]
 
 
@@ -361,7 +362,7 @@ def test_excel(tmp_path):
         frame.to_excel(book, sheet_name="autumn", index=False)
     found, roles = check(str(tmp_path / "t.xlsx"))
     assert roles.index == "index" and roles.data == ["a", "b", "day", "sex"]
-    assert "read sheet 'spring'; others: autumn (--sheet)" in roles.notes
+    assert "read sheet 'spring'; others: autumn (option sheet)" in roles.notes
     assert read_table(tmp_path / "t.xlsx", sheet="autumn").frame.equals(found.frame)
     with pytest.raises(ValueError, match="has no sheet 'winter'; it has spring, autumn"):
         read_table(tmp_path / "t.xlsx", sheet="winter")

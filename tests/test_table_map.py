@@ -1,5 +1,6 @@
 """`TableMap`: raw tables in Python, from the encoder to counterparts."""
 
+import re
 import subprocess
 import sys
 
@@ -92,8 +93,12 @@ WRONG = {
     "'celsius' is not finite at data row 2": NEW.assign(celsius=[1, np.inf] + [2.0] * 7),
     "'celsius' exceeds 1e\\+100": NEW.assign(celsius=1e200),
     "'celsius' holds '2024": NEW.assign(celsius=NEW.day),
-    "'day' held dates in training": NEW.assign(day="later"),
-    "--order does not name 'dppf'": dict(feature="ligand", order=["SPhos", "XPhos"]),
+    "'day' holds 'later' at data row 1, but held dates in training": NEW.assign(day="later"),
+    "order does not name 'dppf'": dict(feature="ligand", order=["SPhos", "XPhos"]),
+    "each the name of one column, got": dict(groups=["ligand", "base"]),
+    "feature names no column": dict(feature=[]),
+    "landmarks must be 16 to 160": dict(model=IteratedDiffusionMap(1, landmarks=5)),
+    "besides the feature: 'ligand' is left out: ignored; 'base'": dict(ignore=list(NEW)),
     "holdout must be": dict(holdout=2),
     "angle='turns' is not known": dict(angle="turns"),
     "no column 'yield'": dict(feature="yield"),
@@ -135,10 +140,11 @@ def test_words_that_look_like_numbers():
 
 def test_a_feature_of_words_needs_an_order():
     grade = pd.cut(TABLE.rate, [-np.inf, 40, 80, np.inf], labels=["low", "mid", "high"])
-    with pytest.raises(ValueError, match=r"--order high low mid \(from low to high\); classes"):
-        fit(TABLE.assign(rate=grade))
-    model = fit(TABLE.assign(rate=grade), order=["low", "mid", "high"])
+    with pytest.raises(ValueError, match=r"type order=\['high', 'low', 'mid'\] \(from low to high"):
+        fit(TABLE.assign(rate=grade.astype(str)))
+    model = fit(TABLE.assign(rate=grade.astype(str)), order=["low", "mid", "high"])
     assert np.corrcoef(model.predict(TABLE).predicted_rate, grade.cat.codes)[0, 1] > 0.9
+    equal(fit(TABLE.assign(rate=grade)).predict(NEW), model.predict(NEW))  # an ordered category
     notes = fit(TABLE.assign(rate=grade.cat.codes)).fitted_.roles.notes
     assert "has only 3 different values: if they are classes without an order" in notes[0]
 
@@ -150,7 +156,7 @@ def test_columns_without_information_are_left_out(model):
     other = fit(table).fitted_
     assert other.encoder.names == list(NEW)
     uses = [plan.use.removeprefix("left out: ") for plan in other.roles.plans[6:]]
-    assert uses == ["one value", "one value", "no entry", "one value", "names the rows (--index)"]
+    assert uses == ["one value", "one value", "no entry", "one value", "names the rows"]
     assert "'rare' is left out: one value in the rows that are fitted" in other.roles.notes[-1]
 
 
@@ -160,7 +166,7 @@ def test_a_second_fit_that_fails_leaves_the_first(monkeypatch):
 
     model, other = fit(TABLE), couplings(1)
     before, found = model.fitted_, model.predict(NEW)
-    with pytest.raises(ValueError, match="type --order"):
+    with pytest.raises(ValueError, match="type order="):
         model.fit(TABLE.assign(rate=TABLE.ligand))
     for name in ("rows_to_fit", "without_constant", "fit_map"):
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -349,3 +355,84 @@ def test_relevance_with_few_groups_kept_back():
     table = {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "batch": batch, "y": X @ [1, 2, 0] + noise}
     found = TableMap("y", groups="batch", random_state=0).fit(table).relevance()
     assert set(found.column[found.above_chance]) == {"a", "b"}
+
+
+def test_results_have_the_index_of_the_frame(model, tmp_path):
+    new = NEW.sample(frac=1, random_state=0)
+    equal(
+        model.predict(new).drop(columns="row").sort_index(), model.predict(NEW).drop(columns="row")
+    )
+    assert (
+        model.transform(new.set_axis(new.ligand.to_numpy())).index.tolist() == new.ligand.tolist()
+    )
+    levels = pd.MultiIndex.from_product([["a", "b", "c", "d"], range(50)], names=["batch", "try"])
+    table = TABLE.set_axis(levels)
+    other = fit(table, groups="batch")
+    assert set(other.fitted_.roles.data) == {*NEW, "try"}
+    assert other.predict(table[:2]).index.tolist() == [("a", 0), ("a", 1)]
+    table.to_parquet(tmp_path / "t.parquet")
+    equal(fit(tmp_path / "t.parquet", groups="batch").predict(table)[:2], other.predict(table[:2]))
+
+
+def test_dates_with_zones_are_instants():
+    days = pd.Series(pd.date_range("2024-01-01", periods=200, freq="7h", tz="US/Eastern"))
+    heat = (TABLE.rate + 3 * days.dt.tz_convert("UTC").dt.hour).rename("rate")
+    model = fit(pd.DataFrame({"day": days, "celsius": TABLE.celsius, "rate": heat}))
+    new = pd.DataFrame({"day": days, "celsius": TABLE.celsius})[:9]
+    text = days[:9].map(lambda day: day.isoformat())
+    other = [
+        days[:9].dt.tz_convert("Asia/Tokyo"),
+        text,
+        days[:9].astype("timestamp[ns, tz=US/Eastern][pyarrow]"),
+    ]
+    for column in other:
+        equal(model.predict(new.assign(day=column)), model.predict(new))
+    day = TABLE.day.dt.date.astype("date32[pyarrow]")
+    equal(fit(TABLE.assign(day=day)).predict(NEW), fit(TABLE).predict(NEW))
+
+
+@pytest.mark.parametrize("unit", ["degrees", "radians"])
+def test_an_angle_is_in_the_turn_of_the_table(unit):
+    turn = 360.0 if unit == "degrees" else 2 * np.pi
+    angle = np.random.default_rng(0).uniform(0, turn, 300)
+    wave = np.c_[np.cos(angle * 2 * np.pi / turn), np.sin(angle * 2 * np.pi / turn)]
+    table = pd.DataFrame(wave, columns=["x", "y"]).assign(angle=angle)
+    model = fit(table, "angle", angle=unit)
+    found = model.predict(table).predicted_angle
+    assert found.between(0, turn).all() and np.median(np.abs(found - angle)) < turn / 1000
+    error = float(re.search(r"typically off by ([\d.e-]+);", model.report())[1])
+    assert error < turn / 100  # also where a turn ends
+
+
+@pytest.mark.parametrize("name", [2, "row", "must_change", "must change"])
+def test_any_name_of_a_column(name):
+    rng = np.random.default_rng(0)
+    metal, heat, flow = rng.choice(["Pd", "Ni"], 300), *rng.uniform(size=(2, 300))
+    rate = np.where(metal == "Pd", 1.2 - heat, heat) + 0.2 * flow
+    others = [n for n in ("must_change", "must change", "branch", 1) if n != name]
+    table = pd.DataFrame({**dict(zip(others, [metal, heat, flow])), name: rate})
+    model = fit(table, name)
+    assert model.fitted_.branches.n_branches == 2
+    row = table.iloc[[np.argsort(rate)[150]]]
+    found = model.counterparts(row, n=2)
+    assert set(found.branch) == {1 - model.predict(row).branch.iloc[0]}
+    assert str(name) in model.report()
+
+
+def test_a_column_that_gives_one_of_several_features_away():
+    table = TABLE[["celsius", "rate"]].dropna().assign(b=np.arange(190) ** 0.5)
+    model = fit(table.assign(root=table.b), ["rate", "root", "rate"])
+    assert model.fitted_.roles.features == ["rate", "root"]
+    assert "'b' gives root away, exactly or to rounding" in str(model.verdict_)
+
+
+@pytest.mark.parametrize("column", ["acid", "y"])
+def test_a_misprint_makes_no_branches_and_hides_no_column(column):
+    rng = np.random.default_rng(0)
+    side, heat, flow = rng.choice([-1.0, 1.0], 300), *rng.uniform(size=(2, 300))
+    table = pd.DataFrame({"acid": side + 0.3 * rng.normal(size=300), "heat": heat, "flow": flow})
+    table["y"] = np.where(side > 0, 1.3 - heat, heat) + 0.2 * flow
+    table.loc[100, column] = 1e3
+    model = fit(table, "y", holdout=0)
+    assert model.fitted_.branches.n_branches == 2
+    assert model.relevance().query("above_chance").column.tolist()[:2] == ["acid", "heat"]

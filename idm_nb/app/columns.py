@@ -302,7 +302,7 @@ def plan_of(column):
     if name == "words":
         every = column.dropna()
         if distinct == n and every.str.fullmatch(NAMES).all():
-            return ColumnPlan(kind="names", use="left out: names the rows (--index)", **facts)
+            return ColumnPlan(kind="names", use="left out: names the rows", **facts)
         if distinct > WORDS_AS_COLUMNS:
             use = f"text: {TEXT_AXES} coordinates from groups of letters"
             return ColumnPlan(kind="text", use=use, data=True, **facts)

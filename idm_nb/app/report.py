@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from .columns import cells_of, differing
+from .table_map import apart
 from .tables import with_values
 from ..core.checks import MOST_AXES
 from ..core.pictures import Colouring, bars, branch_legend, colour_bar, palette
@@ -143,15 +144,15 @@ def branch_table(fitted):
     return {**table, "joins": met}
 
 # %% ../../nbs/12_application/49_report.ipynb #7ebaed07
-def typical_errors(names, truth, predicted):
+def typical_errors(fitted, truth, predicted):
     """For each feature its name, the root mean square error of its prediction, and that of the mean.
 
     Parameters
     ----------
-    names : list of str; truth, predicted : (q, n) arrays, in the units of the table
+    fitted : FittedTable; truth, predicted : (q, n) arrays, in the units of the table
     """
-    missed = np.sqrt(np.mean((truth - predicted) ** 2, axis=0))
-    return list(zip(names, missed, truth.std(axis=0)))
+    size = lambda values: np.sqrt(np.mean(fitted.coding.apart(truth, values) ** 2, axis=0))
+    return list(zip(fitted.roles.features, size(predicted), size(fitted.coding.mean(truth))))
 
 
 def judged_rows(fitted):
@@ -159,15 +160,17 @@ def judged_rows(fitted):
 
     Returns
     -------
-    truth, values, errors : (q, n) arrays in the units of the table, of rows kept back, or held out
+    truth, values, errors : (q, n) arrays in the units of the table, of rows kept back, or held out; of
+        an angle the values within half a turn of the truth
     novel : (q,) bool array; held_out : bool, were the rows kept back
     """
-    if len(fitted.kept):
-        placed = fitted.placed_kept
-        return (fitted.kept.truth, *fitted.decoded(placed), placed.novel, True)
+    kept = len(fitted.kept) > 0
     known = np.isfinite(fitted.rows.truth).all(axis=1)
-    placed = fitted.place(fitted.rows.part(known).frame)
-    return (fitted.rows.truth[known], *fitted.decoded(placed), np.zeros(known.sum(), bool), False)
+    rows = fitted.kept if kept else fitted.rows.part(known)
+    placed = fitted.placed_kept if kept else fitted.place(rows.frame)
+    values, errors = fitted.decoded(placed)
+    values = rows.truth - fitted.coding.apart(rows.truth, values)
+    return rows.truth, values, errors, placed.novel & kept, kept
 
 
 def findings(fitted):
@@ -186,7 +189,7 @@ def findings(fitted):
     usual = ~novel if not novel.all() else slice(None)
     size = [
         f"A prediction of {name} is typically off by {short(error)}; the mean of all rows, by {short(rest)}."
-        for name, error, rest in typical_errors(fitted.roles.features, truth[usual], values[usual])
+        for name, error, rest in typical_errors(fitted, truth[usual], values[usual])
     ]
     if fitted.branches.n_branches > 1:
         size.append(
@@ -260,8 +263,8 @@ def effects_of(fitted):
     above = [] if fitted.encoder.many else above[:MOST_EFFECTS]
     effects = [Effect.of(fitted, name) for name in above]
     if fitted.coding.unit is not None or not effects:
-        turn = getattr(fitted.coding, "turn", 0.0)
-        return effects, (-turn / 2, turn / 2), None
+        low, turn = (getattr(fitted.coding, name, 0.0) for name in ("low", "turn"))
+        return effects, (low, low + turn), None
     # a column with the relevance r moves predictions by sqrt(r) standard deviations
     half = np.sqrt(max(found.threshold, 0)) * np.nanstd(fitted.rows.truth[:, 0])
     middle = np.mean([effect.means.mean() for effect in effects])
@@ -423,24 +426,25 @@ def ways_table(fitted):
         return {}, {}
     feature, names = fitted.roles.features[0], fitted.ranked_names()
     above = [name for name, *_, passed in fitted.relevance.ranked() if passed]
-    changed = [text.split(", ") for text in ["", *found.get("must_change", [])]]
+    several = fitted.branches.n_branches > 1 and not fitted.encoder.many
+    changed = [text.split(", ") for text in ["", *(found.must_change if several else [])]]
     often = lambda name: -sum(name in columns for columns in changed)
     names = sorted(above or names, key=often)[:MOST_COLUMNS]
     places = [typical_row(fitted), *np.searchsorted(fitted.rows.numbers, found.training_row)]
     rows, index = fitted.rows.part(places), fitted.roles.index
     table = {"row": list(rows.numbers.astype(str) if index is None else rows.frame[index])}
     table |= {"branch": fitted.branch[places].tolist()} if fitted.branches.n_branches > 1 else {}
-    table |= {feature: list(rows.truth[:, 0])}
-    cells = short_cells(fitted, names)(rows.frame)
+    table |= apart({feature: list(rows.truth[:, 0])}, table)
+    cells = apart(short_cells(fitted, names)(rows.frame), [*table, "must change"])
     X, every = fitted.encode(rows.frame), np.arange(len(places))
     marks = dict(zip(names, differing(fitted.encoder, X, every, X, 0 * every, names).T))
-    if "must_change" in found:
+    if several:
         marks = {name: np.array([name in columns for columns in changed]) for name in marks}
         more = lambda k: f" and {k} more" if k > 0 else ""
         table["must change"] = [
             ", ".join(n[:MOST_COLUMNS]) + more(len(n) - MOST_COLUMNS) for n in changed
         ]
-    return table | cells, marks
+    return table | cells, dict(zip(cells, marks.values()))
 
 # %% ../../nbs/12_application/49_report.ipynb #4a9d3c11
 def ways_section(fitted):
@@ -628,8 +632,10 @@ def errors_section(fitted, facts):
     fitted : FittedTable; facts : dict from name to text
     """
     truth, values, errors, novel, kept = judged_rows(fitted)
-    names, usual = fitted.roles.features, ~novel if not novel.all() else slice(None)
-    size = [f"{short(e)} for {n}" for n, e, _ in typical_errors(names, truth[usual], values[usual])]
+    usual = ~novel if not novel.all() else slice(None)
+    size = [
+        f"{short(e)} for {n}" for n, e, _ in typical_errors(fitted, truth[usual], values[usual])
+    ]
     inside, count = np.mean(np.abs(truth - values) <= 1.96 * errors), int(novel.sum())
     text = (
         f"Predicted against true values of {len(truth)} rows {'that were kept back' * kept}"

@@ -50,7 +50,7 @@ from ..diffusion.neighbors import nearest
 from ..idm.beyond_memory import LAZY_LANDMARKS, pool_rows
 from ..idm.estimator import IteratedDiffusionMap, checked, estimated, fit_map, prepare, warn_of
 from ..idm.reeb import reeb_graph
-from ..regression.cautions import audit
+from ..regression.cautions import audit, far_features
 from ..regression.kernel import some_rows
 from idm_nb.study.relevance import (
     LEAST_GROUPS,
@@ -77,16 +77,29 @@ class Plain(Storage):
         "Standard errors of decoded features, from encoded `values` and their `errors` `(N, n)`."
         return errors
 
+    def apart(self, values, other):
+        "Differences of features `values` and `other` `(N, n)`, in the units of the table."
+        return values - other
+
+    def mean(self, values):
+        "Means `(1, n)` of features `values` `(N, n)`, in the units of the table."
+        return self.decode(self.encode(values).mean(axis=0, keepdims=True))
+
     def names(self, features):
         "Names of the encoded features."
         return features
 
 
 class Angle(Plain):
-    "Features that are angles in `unit`, degrees or radians; encoded as sines, then cosines."
+    "Features that are angles in `unit`, degrees or radians, one turn from `low` on; as sines, then cosines."
 
-    def __init__(self, unit):
+    start = None
+
+    def __init__(self, unit, start=None):
         self.unit, self.turn = unit, 360.0 if unit == "degrees" else 2 * np.pi
+        self.start = start
+
+    low = property(lambda self: -self.turn / 2 if self.start is None else self.start)
 
     def encode(self, values):
         radians = values * (2 * np.pi / self.turn)
@@ -94,13 +107,18 @@ class Angle(Plain):
 
     def decode(self, values):
         sine, cosine = np.split(values, 2, axis=1)
-        return np.arctan2(sine, cosine) * (self.turn / (2 * np.pi))
+        return (
+            np.arctan2(sine, cosine) * (self.turn / (2 * np.pi)) - self.low
+        ) % self.turn + self.low
 
     def decode_errors(self, values, errors):
         sine, cosine = np.split(values, 2, axis=1)
         by_sine, by_cosine = np.split(errors * np.hstack([cosine, sine]), 2, axis=1)
         square = np.maximum(sine**2 + cosine**2, 1e-300)
         return np.minimum(np.hypot(by_sine, by_cosine) / square, np.pi) * (self.turn / (2 * np.pi))
+
+    def apart(self, values, other):
+        return (values - other + self.turn / 2) % self.turn - self.turn / 2
 
     def names(self, features):
         return [f"{wave}({name})" for wave in ("sin", "cos") for name in features]
@@ -115,7 +133,8 @@ def features_of(table, names, order=None):
     Parameters
     ----------
     table : Table; names : list of str, columns
-    order : sequence of str, default None; words of the feature from the lowest to the highest
+    order : sequence of str, words of the feature from the lowest to the highest; default None: that
+        of an ordered category
 
     Returns
     -------
@@ -136,7 +155,8 @@ def features_of(table, names, order=None):
         if column.dtype.kind == "b":
             notes.append(f"feature {name!r} is True or False: it is used as 1 and 0")
         if len(known) < 2 or not np.ptp(known):
-            raise ValueError(f"{table.source}: feature {name!r} has the same value in all rows")
+            what = "the same value in all rows" if len(known) else "no value in any row"
+            raise ValueError(f"{table.source}: feature {name!r} has {what}")
         kinds = np.unique(known)
         if 2 < len(kinds) <= min(FEW_CLASSES, len(known) // 20) and (kinds % 1 == 0).all():
             notes.append(
@@ -155,16 +175,17 @@ def ordered(table, name, order):
     """
     column = table.frame[name]
     words = sorted(column.dropna().unique())
+    order = table.orders.get(name) if order is None else as_list(order)
     if order is None:
         shown = ", ".join(map(repr, words[:5])) + ", ..." * (len(words) > 5)
-        then = "low mid high" if len(words) > 3 else " ".join(words)
+        then = ["low", "mid", "high"] if len(words) > 3 else words
         raise ValueError(
             f"{table.source}: feature {name!r} holds words ({shown}). If they have an order, type "
-            f"--order {then} (from low to high); classes without an order need a classifier"
+            f"order={then} (from low to high); classes without an order need a classifier"
         )
     missing = [word for word in words if word not in order]
     if missing:
-        raise UsageError(f"--order does not name {missing[0]!r}, a word of the feature {name!r}")
+        raise UsageError(f"order does not name {missing[0]!r}, a word of the feature {name!r}")
     return column.map({word: float(k) for k, word in enumerate(order)}).to_numpy(float)
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #a8539a69
@@ -214,15 +235,17 @@ def roles_of(table, options):
     table : Table; options : TableMap, whose parameters name columns
     """
     find = lambda names: [n for name in names for n in table.find(name)]
-    one = lambda name: None if name is None else table.find(name)[0]
-    features = find(as_list(options.feature))
+    one = lambda name: None if name is None else table.find(one_name(name))[0]
+    features = list(dict.fromkeys(find(as_list(options.feature))))
     groups, label, index = (
         one(options.groups),
         one(options.label),
         one(options.index or table.index),
     )
     roles = {**{n: "the feature" for n in features}, index: "names the rows", label: "label"}
-    roles |= {groups: "groups of rows"} | {n: "left out: --ignore" for n in find(options.ignore)}
+    roles |= {groups: "groups of rows"} | {
+        n: "left out: ignored" for n in find(as_list(options.ignore))
+    }
     chosen = find(as_list(options.columns)) if options.columns else table.data
     both = [n for n in find(as_list(options.columns)) if n in features] if options.columns else []
     if both:
@@ -234,7 +257,7 @@ def roles_of(table, options):
             role = UNNAMED
         if name in table.problems and (role is None or name in features):
             problem = f"column {name!r} {table.problems[name]}"
-            problems.append(problem.partition(", or --ignore")[0] if name in features else problem)
+            problems.append(problem.partition(", or ignore=")[0] if name in features else problem)
             role = "needs a decision"
         elif role is None:
             plans.append(plan_of(column))
@@ -248,14 +271,25 @@ def roles_of(table, options):
         plans.append(ColumnPlan(name, kind, gaps, distinct, role or "?"))
     data = [plan.name for plan in plans if plan.data]
     if not data and not problems:
-        raise ValueError(f"{table.source} has no data columns left besides the feature")
+        if len(table) < FEWEST_TO_FIT:
+            raise too_few(table, len(table))
+        out = [f"{plan.name!r} is {plan.use}" for plan in plans if plan.name not in features]
+        why = ": " * bool(out) + "; ".join(out[:5]) + "; ..." * (len(out) > 5)
+        raise ValueError(f"{table.source} has no data columns left besides the feature{why}")
     notes = [*table.notes, *suspicions(table, data, index, groups)]
     return Roles(features, data, index, groups, label, plans, notes, problems)
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #047e43c0
 def as_list(names):
     "The `names` as a list; one name, or None, may stand alone."
-    return [] if names is None else [names] if isinstance(names, str) else list(names)
+    return [] if names is None else [names] if np.isscalar(names) else list(names)
+
+
+def one_name(name):
+    "The `name` of a column; an error if it is a list of names."
+    if not np.isscalar(name):
+        raise UsageError(f"index, groups and label are each the name of one column, got {name!r}")
+    return name
 
 
 def suspicions(table, data, index, groups):
@@ -270,7 +304,7 @@ def suspicions(table, data, index, groups):
         column = table.frame[name]
         if column.dtype.kind in "iu" and len(column) > 1 and (np.diff(column) == 1).all():
             found.append(
-                f"column {name!r} counts the rows and is used as data; --index leaves it out"
+                f"column {name!r} counts the rows and is used as data; as index it is left out"
             )
     if index is not None:
         names = table.frame[index].astype(str)
@@ -601,8 +635,8 @@ def with_landmarks(model, table, count, roles, n):
     model : IteratedDiffusionMap; table : Table; count : int, rows of its source; roles : Roles
     n : int, rows that are not kept back
     """
-    if np.isscalar(model.landmarks) and model.landmarks > n:
-        most = f"at most {n}, the rows that are not kept back"
+    if np.isscalar(model.landmarks) and not FEWEST_TO_FIT <= model.landmarks <= n:
+        most = f"{FEWEST_TO_FIT} to {n}, the rows that are not kept back"
         raise UsageError(f"landmarks must be {most}, got {model.landmarks}")
     wide = any(table.frame[name].dtype.kind == "R" for name in roles.data)
     many = count > len(table) or (wide and n > LAZY_LANDMARKS)
@@ -627,7 +661,8 @@ def fit_table(options, source):
     roles = without_constant(roles, frame, table.source)
     plans = [plan for plan in roles.plans if plan.data]
     encoder = TableEncoder.of(frame, plans, options.scale == "standard", table.dates)
-    coding = Angle(options.angle) if options.angle else Plain()
+    start = 0.0 if np.nanmin(truth) >= 0 else None
+    coding = Angle(options.angle, start) if options.angle else Plain()
     settings, together = checked(model), None if groups is None else groups[old]
     given = encoder.encode(frame), coding.encode(truth[old]), None, together
     rows, fresh, about, _ = prepare(model, settings, *given)
@@ -674,6 +709,7 @@ def cautions_of(rows, frame, numbers, roles, coding, encoder):
     """
     what = " and ".join(roles.features) + " (on a circle of radius 1)" * isinstance(coding, Angle)
     options = dict(numbers=numbers, what=what, grouped=roles.groups is not None)
+    options |= {} if isinstance(coding, Angle) else dict(features=roles.features)
     if encoder.many:
         options |= dict(names=encoder.labels())
     else:
@@ -694,8 +730,10 @@ def read_for_fit(options, source, model):
     options : TableMap; source : path, Table or data frame; model : IteratedDiffusionMap
     """
     reading, features = dict(options.reading or {}), as_list(options.feature)
-    reading["index"] = options.index
+    reading["index"] = None if options.index is None else str(one_name(options.index))
     given = source, reading, model.landmarks, options.random_state, features, model.verbose
+    if not features:
+        raise UsageError("feature names no column")
     table, count = opened(*given)
     roles = roles_of(table, options)
     for line in roles.lines() if options.verbose else ():
@@ -711,6 +749,13 @@ def read_for_fit(options, source, model):
     return table, count, roles, truth
 
 
+def too_few(table, count, kept=0):
+    "The error for a `Table` with so few rows to fit, and others that are `kept` back."
+    more = f", and {kept} are kept back (option holdout)" * bool(kept)
+    few = f"leaves {count} rows to fit: at least {FEWEST_TO_FIT} are needed"
+    return ValueError(f"{table.source} {few}{more}")
+
+
 def rows_to_fit(table, truth, groups, options):
     """Places of the rows to fit, and of those to keep back; others have no value of the feature.
 
@@ -722,8 +767,7 @@ def rows_to_fit(table, truth, groups, options):
     asked = None if groups is None else groups[known]
     out = split_rows(len(known), options.holdout, asked, options.random_state)
     if (~out).sum() < FEWEST_TO_FIT:
-        few = f"leaves {(~out).sum()} rows to fit: at least {FEWEST_TO_FIT} are needed"
-        raise ValueError(f"{table.source} {few}")
+        raise too_few(table, (~out).sum(), out.sum())
     return known[~out], known[out]
 
 
@@ -836,8 +880,8 @@ def column_weights(relevance, r2, variance=1.0):
 
 
 def variance_of_columns(encoder, X):
-    "Variance `(p,)` of the coordinates of each column of an `encoder` in rows `X` `(N, m)`, added up."
-    return np.bincount(encoder.owners, X.var(axis=0))
+    "Variance `(p,)` of coordinates `X` `(N, m)`, added up for each column; without misprints."
+    return np.bincount(encoder.owners, X[~far_features(X)].var(axis=0))
 
 
 def places_of_words(judged, unit, own, share):
@@ -946,13 +990,15 @@ def unseen(table, fitted, estimate, rng):
             rows.groups,
         )
 
-    rows = table.kept
+    usual = lambda rows: rows.part(~far_features(rows.truth))
+    rows = usual(table.kept)
     units = rows.numbers if rows.groups is None else rows.groups
     if len(np.unique(units)) >= FEWEST_TO_FIT:  # signs are drawn for each
         some = np.sort(rng.permutation(len(rows))[:MOST_PERMUTED])
         return [Unseen(*of(rows.part(some)), estimate)]
-    known = np.flatnonzero(np.isfinite(table.rows.truth).all(axis=1))
-    rows, found = table.rows.part(np.sort(rng.permutation(known)[: 8 * MOST_PERMUTED])), []
+    fit = usual(table.rows)
+    known = np.flatnonzero(np.isfinite(fit.truth).all(axis=1))
+    rows, found = fit.part(np.sort(rng.permutation(known)[: 8 * MOST_PERMUTED])), []
     half = split_rows(len(rows), 0.5, rows.groups, 0)
     for out in (half, ~half):
         known, asked = rows.part(~out), rows.part(np.flatnonzero(out)[: MOST_PERMUTED // 2])
@@ -1081,6 +1127,8 @@ def other_ways(fitted, row, n, branch=None):
     several branches and no sparse rows, and its columns
     """
     check_number("n", n, 1, integer=True)
+    if branch is not None:
+        check_number("branch", branch, 0, fitted.branches.n_branches - 1, integer=True)
     if len(row) != 1:
         raise ValueError(f"counterparts are sought for one row, got {len(row)}")
     placed = fitted.model.map_.place(fitted.encode(row))
@@ -1106,17 +1154,14 @@ def as_kind(column, part):
     ----------
     column : (N,) Series; part : encoder of the column, see `TableEncoder`
     """
-    kind = column.dtype.kind
-    if isinstance(part, NumberColumn):
-        if kind not in "biuf" and column.notna().any():
-            row = column.first_valid_index()
-            found = f"holds {str(column[row])!r} at data row {row}"
-            raise ValueError(f"{found}, but held numbers in training")
-        return column.astype(float)
-    if part.kind == "date":
-        if column.notna().any() and kind != "M":
-            raise ValueError("held dates in training")
-        return pd.to_datetime(column)
+    kinds, held = ("biuf", "numbers") if isinstance(part, NumberColumn) else ("M", "dates")
+    wanted = isinstance(part, NumberColumn) or part.kind == "date"
+    if wanted and column.dtype.kind not in kinds and column.notna().any():
+        row = column.first_valid_index()
+        found = f"holds {str(column[row])!r} at data row {row}"
+        raise ValueError(f"{found}, but held {held} in training")
+    if wanted:
+        return column.astype(float) if held == "numbers" else pd.to_datetime(column)
     return column.astype(object).map(lambda v: None if pd.isna(v) else as_cell(v))
 
 
@@ -1137,7 +1182,7 @@ def ready(table, fitted, index=None):
         try:
             column = table.frame[part.name]
             if isinstance(part, NumberColumn) and part.name in table.problems:
-                raise ValueError(table.problems[part.name].partition(", or --ignore")[0])
+                raise ValueError(table.problems[part.name].partition(", or ignore=")[0])
             aligned = getattr(part, "aligned", lambda column: as_kind(column, part))
             columns[part.name] = aligned(column)
         except ValueError as error:
@@ -1398,9 +1443,11 @@ class TableMap(Storage, BaseEstimator):
         Returns
         -------
         DataFrame with the row and its name, `predicted_<feature>`, `standard_error`, `branch`, `novel`
-        (unlike all training rows, or with a word that they do not have: do not trust its error)
+        (unlike all training rows, or with a word that they do not have: do not trust its error);
+        it has the index of a pandas `table`
         """
-        return results_of(self.fitted_, self.typed(table), coordinates)
+        found = results_of(self.fitted_, self.typed(table), coordinates)
+        return found.set_axis(table.index) if isinstance(table, pd.DataFrame) else found
 
     def transform(self, table):
         """Coordinates in the map of the rows of a table.

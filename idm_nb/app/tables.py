@@ -50,6 +50,11 @@ TRUE, FALSE = ("True", "TRUE", "true"), ("False", "FALSE", "false")
 class UsageError(ValueError):
     "An error in the call, not in the table: in an option, or in the name of a file or a column."
 
+
+def reading(name, value):
+    "How an option of `read_table` is given to `TableMap`; the command writes it as `--name value`."
+    return f"reading={{{name!r}: {value}}}"
+
 # %% ../../nbs/12_application/47_tables.ipynb #d9c578e7
 @dataclass(frozen=True)
 class Style:
@@ -71,7 +76,7 @@ class Style:
         if self.thousands == "." and self.decimal == ".":
             object.__setattr__(self, "decimal", ",")
         if self.thousands == self.decimal:
-            raise UsageError(f"--thousands and --decimal are both {self.decimal!r}")
+            raise UsageError(f"thousands and decimal are both {self.decimal!r}")
         object.__setattr__(self, "missing", tuple(str(mark).strip() for mark in self.missing or ()))
 
     @cached_property
@@ -113,12 +118,13 @@ DATE = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?|\d{1,2}:\d\d(:\d\d(\.\d+)?)?"
 DATE += r"|\d{1,2}\W*[A-Za-z]{3,9}\W*\d{2,4}.*"
 NUMBER, UNIT = r"[-+]?\d{1,3}", r"[-+]?[\d.,]+\s*([^\d\s.,][^\d]{0,9})|([$€£])\s*[-+]?[\d.,]+"
 HINTS = {
-    rf"{NUMBER}(,\d{{3}})+": "type --decimal , if the comma begins the decimals, or --thousands ,",
-    rf"{NUMBER}(,\d{{3}})+\.\d*": "type --thousands ,",
-    r"[-+]?\d*,\d+(e[-+]?\d+)?": "type --decimal ,",
-    r"[-+]?[\d.]*\.[\d.]*(,\d+)?": "type --thousands . if the point separates thousands, else write "
-    "all decimals in one way",
-    rf"{NUMBER}([ \xa0\u202f'\u2019]\d{{3}})+([.,]\d+)?": "type --thousands {mark}",
+    rf"{NUMBER}(,\d{{3}})+": f"type {reading('decimal', repr(','))} if the comma begins the decimals, or "
+    + reading("thousands", "','"),
+    rf"{NUMBER}(,\d{{3}})+\.\d*": f"type {reading('thousands', repr(','))}",
+    r"[-+]?\d*,\d+(e[-+]?\d+)?": f"type {reading('decimal', repr(','))}",
+    r"[-+]?[\d.]*\.[\d.]*(,\d+)?": f"type {reading('thousands', repr('.'))} if the point separates "
+    "thousands, else write all decimals in one way",
+    rf"{NUMBER}([ \xa0\u202f'\u2019]\d{{3}})+([.,]\d+)?": f"type {reading('thousands', 'MARK')}",
 }
 
 
@@ -130,15 +136,15 @@ def remedy(name, cells, style):
     name : str; cells : list of str, the cells of the column in order; style : Style
     """
     given = [cell for cell in dict.fromkeys(cells) if cell not in (*GAPS, *style.missing)]
-    bad, ignore = [c for c in given if not is_number(c, style)], f"--ignore {shlex.quote(name)}"
+    bad, ignore = [c for c in given if not is_number(c, style)], f"ignore={[name]}"
     for pattern, hint in HINTS.items():
         if all(re.fullmatch(pattern, cell) for cell in bad):
             mark = next((c for c in bad[0] if c not in "0123456789+-.,"), ",")
-            return hint.format(mark=shlex.quote(mark))
+            return hint.replace("MARK", repr(mark))
     if len(given) > 1 and bad == [cells[0]] and cells.count(cells[0]) == 1:
-        return "type --units if that line holds units"
+        return f"type {reading('units', True)} if that line holds units"
     if len(bad) <= 3 and len(given) > 2 * len(bad):
-        return f"type --missing {shlex.join(bad)} if that marks a gap, or correct it, or {ignore}"
+        return f"type {reading('missing', bad)} if that marks a gap, or correct it, or {ignore}"
     units = {match and (match[1] or match[2]) for match in (re.fullmatch(UNIT, c) for c in bad)}
     if len(units) == 1 and None not in units:
         return f"write units in the name of the column, and plain numbers below it, or {ignore}"
@@ -201,7 +207,8 @@ def typed(column, style):
     if kind == "R":
         return column, None
     if kind == "M":
-        return column.dt.tz_localize(None) if getattr(column.dtype, "tz", None) else column, None
+        stamps = column.astype(object) if isinstance(column.dtype, pd.ArrowDtype) else column
+        return pd.to_datetime(stamps, utc=True).dt.tz_localize(None), None
     if kind == "m":
         return column.dt.total_seconds(), None
     if kind == "c":
@@ -230,9 +237,9 @@ def usable(column):
         return column, None
     row = column.index[bad][0]
     what = f"exceeds {LARGEST:g}" if np.isfinite(column[row]) else "is not finite"
-    mark = f"type --missing {column[row]:g} if that marks a gap, or "
+    mark = f"type {reading('missing', [f'{column[row]:g}'])} if that marks a gap, or "
     place = f"at data row {row} ({bad.sum()} such values in all)"
-    return column, f"{what} {place}; {mark}--ignore {shlex.quote(column.name)}"
+    return column, f"{what} {place}; {mark}ignore={[column.name]}"
 
 # %% ../../nbs/12_application/47_tables.ipynb #b8ffe5b3
 def as_cell(value):
@@ -313,6 +320,7 @@ class Table:
     notes : list of str, what was decided when the table was read
     problems : dict from a column to what is wrong with it and what to type
     dates : dict from a column of dates that were text to their format
+    orders : dict from a column of ordered categories to the list of these, lowest first
     counts : bool, were the genes of cells counts, which are now logarithms
 
     Examples
@@ -329,6 +337,7 @@ class Table:
     notes: list = field(default_factory=list)
     problems: dict = field(default_factory=dict)
     dates: dict = field(default_factory=dict)
+    orders: dict = field(default_factory=dict)
     counts: bool = False
 
     names = property(lambda self: list(self.frame.columns))
@@ -344,6 +353,7 @@ class Table:
 
     def find(self, name):
         "The columns meant by `name`: itself, or the columns `name0, name1, ...` of an array."
+        name = str(name)
         of_array = re.compile(re.escape(name) + r"\d+")
         found = [name] if name in self.names else [n for n in self.names if of_array.fullmatch(n)]
         if found:
@@ -395,6 +405,17 @@ def with_sparse_rows(frame):
     return frame.drop(columns=many).assign(**{"sparse columns": rows})
 
 # %% ../../nbs/12_application/47_tables.ipynb #8585fc06
+def as_pandas(frame):
+    "A data `frame` of another library as one of pandas."
+    import narwhals
+
+    try:
+        return narwhals.from_native(frame).lazy().collect().to_pandas()
+    except TypeError:
+        what = "a path, a data frame, or a dict from names to columns"
+        raise TypeError(f"a table is {what}, got {type(frame).__name__}") from None
+
+
 def table_of(frame, style=None, source="table", index=None, notes=()):
     """The `Table` of a data frame of any library, or of a dict from name to column.
 
@@ -407,12 +428,10 @@ def table_of(frame, style=None, source="table", index=None, notes=()):
     """
     style, notes = style or Style(), list(notes)
     if not isinstance(frame, (pd.DataFrame, dict)):
-        import narwhals
-
-        frame = narwhals.from_native(frame).to_pandas()
-    elif isinstance(frame, pd.DataFrame) and frame.index.name is not None:
-        index = index or str(frame.index.name)
-        frame = frame.reset_index()
+        frame = as_pandas(frame)
+    elif isinstance(frame, pd.DataFrame) and any(name is not None for name in frame.index.names):
+        index = index or (None if frame.index.name is None else str(frame.index.name))
+        frame = frame.reset_index(allow_duplicates=True)
     frame = with_sparse_rows(pd.DataFrame(frame))
     names = distinct(list(map(str, frame.columns)), source, "one of them")
     frame = frame.set_axis(names, axis=1).set_axis(pd.RangeIndex(1, len(frame) + 1))
@@ -430,10 +449,12 @@ def typed_frame(frame, style):
     "The columns of a `frame`, typed in a `style`: dict of frame, problems and dates of a `Table`."
     found = {name: typed(column, style) for name, column in frame.items()}
     formats = {name: column.attrs.get("format") for name, (column, _) in found.items()}
+    ordered = {name: column.cat for name, column in frame.items() if column.dtype == "category"}
     return dict(
         frame=pd.DataFrame({name: column for name, (column, _) in found.items()}, frame.index),
         problems={name: problem for name, (_, problem) in found.items() if problem},
         dates={name: form for name, form in formats.items() if form},
+        orders={name: [*map(as_cell, of.categories)] for name, of in ordered.items() if of.ordered},
     )
 
 
@@ -469,14 +490,14 @@ def separator(lines):
         counts = [len(row) for row in csv.reader(lines, delimiter=mark) if len(row) > 1]
         return max(map(counts.count, counts), default=0)
 
-    best = max("\t;,", key=agreeing)
+    best = max("\t;|,", key=agreeing)
     return best if agreeing(best) or not all(" " in line.strip() for line in lines) else " "
 
 
 def not_text(path, encoding):
     "The error for a file at `path` that is not text in the `encoding`."
-    kind = encoding.removesuffix("-sig").upper()
-    return ValueError(f"{path} is not {kind} text; type --encoding latin-1, or what it is")
+    kind, latin = encoding.removesuffix("-sig").upper(), reading("encoding", "'latin-1'")
+    return ValueError(f"{path} is not {kind} text; type {latin}, or what it is")
 
 
 def encoding_of(path, style):
@@ -534,7 +555,7 @@ def named_columns(frame, head, path):
     """
     lost = [name for name in head.unnamed if not is_gap(frame[name]).all()]
     if lost:
-        then = "name all in one line, or type --skip and the number of lines above it"
+        then = f"name all in one line, or type {reading('skip', 'N')} for N lines above it"
         raise ValueError(f"{path}: {lost[0]} has no name; {then}")
     return frame.drop(columns=head.unnamed) if head.unnamed else frame
 
@@ -548,7 +569,7 @@ def too_wide(path, names, line, cells):
     """
     then = "correct that line"
     if names == 1 or cells > names + 1:
-        then = "type --skip and the number of lines above the names, if there are any"
+        then = f"type {reading('skip', 'N')} for N lines above the names, if there are any"
     elif cells > names:
         then += ", or put a comma before the first name if the first column names the rows"
     where = "the first lines" if line is None else f"line {line}"
@@ -623,7 +644,7 @@ class TextFile:
         try:
             return unpacked(self.path, "rt", encoding=self.encoding, newline="")
         except LookupError:
-            raise UsageError(f"--encoding {self.encoding} is not known") from None
+            raise UsageError(f"{self.path}: encoding {self.encoding!r} is not known") from None
 
     def first_row(self):
         "The file, open at its first row."
@@ -689,7 +710,7 @@ def read_sheet(path, style):
     frame = named_columns(cells.iloc[start:].set_axis(head.names, axis=1), head, path)
     frame, notes = without_blank(frame)
     others = [name for name in sheets if name != sheet]
-    notes += [f"read sheet {sheet!r}; others: {', '.join(others)} (--sheet)"] * bool(others)
+    notes += [f"read sheet {sheet!r}; others: {', '.join(others)} (option sheet)"] * bool(others)
     return table_of(frame.infer_objects(), style, path, head.index, [*head.notes, *notes])
 
 
@@ -736,10 +757,9 @@ def read_parquet(path, style):
 
 def with_index(frame):
     "A `frame` whose index has a name, unless it only counts the rows."
-    plain = isinstance(frame.index, pd.RangeIndex) or frame.index.name == "__index_level_0__"
-    if isinstance(frame.index, pd.RangeIndex):
+    if isinstance(frame.index, (pd.RangeIndex, pd.MultiIndex)):
         return frame
-    return frame.rename_axis("index") if plain or frame.index.name is None else frame
+    return frame.rename_axis("index") if frame.index.name in (None, "__index_level_0__") else frame
 
 # %% ../../nbs/12_application/47_tables.ipynb #a4497cc4
 def read_cells(path, style):
@@ -794,7 +814,7 @@ def readable(read, path, *options):
         extra = f"pip install 'idm_nb[{'anndata' if ending(path) == '.h5ad' else 'tables'}]'"
         raise UsageError(f"{path}: a package is missing that reads it: {extra}") from None
     except Exception as error:  # the many ways in which files can be damaged
-        known = isinstance(error, ValueError) and str(error).startswith((str(path), "--"))
+        known = isinstance(error, UsageError) or str(error).startswith(str(path))
         raise error if known else ValueError(f"{path} cannot be read: {error}") from None
 
 # %% ../../nbs/12_application/47_tables.ipynb #087f8666

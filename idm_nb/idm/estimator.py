@@ -149,7 +149,7 @@ def prepare(model, options, X, y, sample_weight, groups):
     -------
     rows : TrainingRows; fresh : rows and features that were not fitted, or None
     about : dict of `landmarks`, `whole`, `columns` and `one_feature`, see `FittedMap`
-    told : dict of `grouped`, `names` and `what`, see `audit`
+    told : dict of `grouped`, `names`, `what` and `features`, see `audit`
     """
     names = names_of(y)
     landmarks, drawn, seed = options.landmarks, None, options.seed
@@ -176,7 +176,7 @@ def prepare(model, options, X, y, sample_weight, groups):
         raise ValueError(f"{found}: a map needs at least 4")
     of_columns = columns.get("feature_names_in_")
     what = "y" if names is None else " and ".join(names)
-    told = dict(grouped=groups is not None, names=of_columns, what=what)
+    told = dict(grouped=groups is not None, names=of_columns, what=what, features=names)
     about = dict(columns=columns | dict(features=names), one_feature=one_feature)
     about |= dict(landmarks=kept if drawn is None else drawn[kept])
     about |= dict(whole=len(kept) == N and drawn is None)

@@ -247,9 +247,9 @@ def on_far_rows(rows, numbers, what):
         yield "far", f"{who} {where}: nothing is learned from {of}. Check for misprints."
 
 
-def on_columns(X, y, name, what):
-    "Sentences on columns of `X` `(N, m)` with a `name`, and features `y` `(N, n)` named `what`."
-    for feature in y.T:
+def on_columns(X, y, name, features):
+    "Sentences on columns of `X` `(N, m)` with a `name`, and `features`, the names of `y` `(N, n)`."
+    for feature, what in zip(y.T, features):
         likely, some = likely_columns(X, feature)
         if columns := likely[leaking_columns(some, feature)].tolist():
             gives, it = ("give", "them") if len(columns) > 1 else ("gives", "it")
@@ -264,7 +264,7 @@ def on_columns(X, y, name, what):
     for j, code in found:
         where.setdefault(code, []).append((name(j), X[:, j]))
     for j, code in coded_gaps(y):
-        where.setdefault(code, []).append((what, y[:, j]))
+        where.setdefault(code, []).append((features[j], y[:, j]))
     for code, columns in where.items():
         times = f"{sum(np.sum(values == code) for _, values in columns)} times in {columns[0][0]}"
         others = len(columns) - 1
@@ -328,7 +328,7 @@ def on_scales(rows, name):
         )
 
 # %% ../../nbs/07_regression/26b_audit.ipynb #c26b001d
-def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="y"):
+def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="y", features=None):
     """What to know about a table before its map is read.
 
     Beyond a thousand columns, only those that give the feature away are looked for.
@@ -340,6 +340,7 @@ def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="y"
     numbers : (N,) int array, default None, numbers of the rows for the sentences
     grouped : bool, default False, whether groups were given
     names : sequence of str, default None, names of the columns; what : str, of the feature
+    features : sequence of str, default None: all are `what`; names of several features
 
     Returns
     -------
@@ -349,9 +350,10 @@ def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="y"
     name = lambda j: f"column {j}" if names is None else repr(str(names[j]))
     numbers = np.arange(len(rows.inverse)) if numbers is None else numbers
     X, known = rows.X[rows.inverse] if table is None else table, rows.asked
+    features = [what] * rows.given.shape[1] if features is None else features
     return [
         *on_far_rows(rows, numbers, what),
-        *on_columns(X if known.all() else X[known], rows.given[known], name, what),
+        *on_columns(X if known.all() else X[known], rows.given[known], name, features),
         *([] if grouped else on_groups(rows, X, name, what)),
         *on_scales(rows, name if table is None else lambda j: "a coordinate"),
         *on_features(rows.y[rows.known]),
