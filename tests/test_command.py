@@ -157,7 +157,7 @@ def test_landmarks_are_fitted_and_the_other_rows_placed(here, capsys):
     assert json_of("out")["held_out"]["rows"] == kept > 0
     assert TableMap.load("out/model.npz").fitted_.rows.numbers.tolist() == rows.tolist()
     fit("ring.csv --feature radius --landmarks 100000 --out other", status=2)
-    assert "landmarks must be at most 400" in capsys.readouterr().err
+    assert "landmarks must be 16 to 400" in capsys.readouterr().err
 
 
 def test_demo_and_the_flow_of_the_paper(here):
