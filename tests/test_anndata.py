@@ -228,3 +228,18 @@ def test_counts_of_many_genes_stay_sparse():
     assert np.array_equal(new.obs.idm_prediction, adata.obs.idm_prediction[:50])
     adata.obs["idm_branch"] = pd.Categorical(np.where(rng.random(200) < 0.5, "0", "1"))
     assert list(branch_genes(adata, every=True).columns[:3]) == ["first", "second", "low"]
+
+
+def test_results_of_a_map_before_do_not_stay():
+    adata = cells()
+    adata.obs["y"] = X[:, 1]
+    fit(adata, ["x", "y"], **OPTIONS)
+    assert "idm_prediction_y" in adata.obs
+    fit(adata, "x", **OPTIONS)
+    assert [name for name in adata.obs if "prediction" in name or "std" in name] == [
+        "idm_prediction",
+        "idm_std",
+    ]
+    adata.X = None
+    with pytest.raises(ValueError, match="the table has no genes: its X is None"):
+        branch_genes(adata)

@@ -24,7 +24,8 @@ from ..idm.estimator import IteratedDiffusionMap
 def representation(adata, use_rep):
     'Rows `(N, m)` of `adata`: an entry of `obsm`, or with `use_rep` None or "X" the table itself.'
     if use_rep in (None, "X"):
-        X = adata.X
+        if (X := adata.X) is None:
+            raise ValueError("the table has no genes: its X is None")
         X = X if sparse.issparse(X) or isinstance(X, np.ndarray) else X[:]  # of an open file
         return X if sparse.issparse(X) else np.asarray(X)
     if use_rep not in adata.obsm:
@@ -164,7 +165,7 @@ def placed(model, X, features):
 
 
 def add_columns(obs, columns, key_added, n_branches):
-    """Write columns into a data frame; the branch is a category.
+    """Write columns into a data frame, instead of those of a map before; the branch is a category.
 
     Parameters
     ----------
@@ -174,6 +175,8 @@ def add_columns(obs, columns, key_added, n_branches):
     from pandas import Categorical
 
     branches = [str(b) for b in range(n_branches)]
+    for name in [name for name in obs if re.match(f"{re.escape(key_added)}_(prediction|std)_", str(name))]:
+        del obs[name]
     for name, column in columns.items():
         if name == "branch":
             column = Categorical.from_codes(column, branches)

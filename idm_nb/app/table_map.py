@@ -748,7 +748,7 @@ def read_for_fit(options, source, model):
         announce(True, text)
     return table, count, roles, truth
 
-
+# %% ../../nbs/12_application/48b_table_map.ipynb #07ad5234
 def too_few(table, count, kept=0):
     "The error for a `Table` with so few rows to fit, and others that are `kept` back."
     more = f", and {kept} are kept back (option holdout)" * bool(kept)
@@ -790,7 +790,7 @@ def without_constant(roles, frame, source):
         notes=[*roles.notes, *notes],
     )
 
-# %% ../../nbs/12_application/48b_table_map.ipynb #07ad5234
+
 def groups_of(table, name):
     "Groups `(N,)` of the rows of a `Table`, `table`: the column `name`."
     column = table.frame[name]
@@ -1247,6 +1247,11 @@ def named_rows(table, index, names=()):
     return pd.DataFrame({"row": table.rows, **named})
 
 
+def indexed(found, table):
+    "The frame `found` of results, with the index of a `table` of pandas."
+    return found.set_axis(table.index) if isinstance(table, pd.DataFrame) else found
+
+
 def prediction_columns(fitted, placed):
     """Dict of predictions, their standard errors, branches and novelty.
 
@@ -1446,8 +1451,7 @@ class TableMap(Storage, BaseEstimator):
         (unlike all training rows, or with a word that they do not have: do not trust its error);
         it has the index of a pandas `table`
         """
-        found = results_of(self.fitted_, self.typed(table), coordinates)
-        return found.set_axis(table.index) if isinstance(table, pd.DataFrame) else found
+        return indexed(results_of(self.fitted_, self.typed(table), coordinates), table)
 
     def transform(self, table):
         """Coordinates in the map of the rows of a table.
