@@ -175,7 +175,8 @@ def add_columns(obs, columns, key_added, n_branches):
     from pandas import Categorical
 
     branches = [str(b) for b in range(n_branches)]
-    for name in [name for name in obs if re.match(f"{re.escape(key_added)}_(prediction|std)_", str(name))]:
+    former = re.compile(f"{re.escape(key_added)}_(prediction|std)_")
+    for name in [*filter(former.match, map(str, obs))]:
         del obs[name]
     for name, column in columns.items():
         if name == "branch":
