@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 
 from .columns import cells_of, differing
-from .table_map import apart
-from .tables import with_values
+from .tables import apart, with_values
 from ..core.checks import MOST_AXES
 from ..core.pictures import Colouring, bars, branch_legend, colour_bar, palette
 from ..diffusion.neighbors import nearest
@@ -151,7 +150,7 @@ def typical_errors(fitted, truth, predicted):
     ----------
     fitted : FittedTable; truth, predicted : (q, n) arrays, in the units of the table
     """
-    size = lambda values: np.sqrt(np.mean(fitted.coding.apart(truth, values) ** 2, axis=0))
+    size = lambda values: np.sqrt(np.mean(fitted.coding.differences(truth, values) ** 2, axis=0))
     return list(zip(fitted.roles.features, size(predicted), size(fitted.coding.mean(truth))))
 
 
@@ -169,7 +168,7 @@ def judged_rows(fitted):
     rows = fitted.kept if kept else fitted.rows.part(known)
     placed = fitted.placed_kept if kept else fitted.place(rows.frame)
     values, errors = fitted.decoded(placed)
-    values = rows.truth - fitted.coding.apart(rows.truth, values)
+    values = rows.truth - fitted.coding.differences(rows.truth, values)
     return rows.truth, values, errors, placed.novel & kept, kept
 
 

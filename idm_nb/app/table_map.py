@@ -34,6 +34,7 @@ from idm_nb.app.tables import (
     Style,
     Table,
     UsageError,
+    apart,
     as_cell,
     read_table,
     table_of,
@@ -77,7 +78,7 @@ class Plain(Storage):
         "Standard errors of decoded features, from encoded `values` and their `errors` `(N, n)`."
         return errors
 
-    def apart(self, values, other):
+    def differences(self, values, other):
         "Differences of features `values` and `other` `(N, n)`, in the units of the table."
         return values - other
 
@@ -117,7 +118,7 @@ class Angle(Plain):
         square = np.maximum(sine**2 + cosine**2, 1e-300)
         return np.minimum(np.hypot(by_sine, by_cosine) / square, np.pi) * (self.turn / (2 * np.pi))
 
-    def apart(self, values, other):
+    def differences(self, values, other):
         return (values - other + self.turn / 2) % self.turn - self.turn / 2
 
     def names(self, features):
@@ -750,7 +751,7 @@ def read_for_fit(options, source, model):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #07ad5234
 def too_few(table, count, kept=0):
-    "The error for a `Table` with so few rows to fit, and others that are `kept` back."
+    "The error for a `table` that leaves `count` rows to fit, and others that are `kept` back."
     more = f", and {kept} are kept back (option holdout)" * bool(kept)
     few = f"leaves {count} rows to fit: at least {FEWEST_TO_FIT} are needed"
     return ValueError(f"{table.source} {few}{more}")
@@ -1030,11 +1031,6 @@ def growth_of_error(rows, owners, rng):
     return growth
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #3385ee97
-def apart(columns, names):
-    "A dict of `columns` in which those that are named as one of `names` get `_in_table`."
-    return {f"{n}_in_table" if n in names else n: column for n, column in columns.items()}
-
-
 def with_columns(frame, columns):
     "A `frame` of results with the `columns` of rows behind, a second frame."
     return with_values(frame, apart(columns.reset_index(drop=True), frame.columns))

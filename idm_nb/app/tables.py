@@ -472,6 +472,11 @@ def with_values(frame, columns):
     "A `frame` with other values in some columns, or further ones: `columns`, a dict by name."
     return pd.DataFrame({**dict(frame.items()), **columns}, index=frame.index)
 
+
+def apart(columns, names):
+    "A dict of `columns` in which those that are named as one of `names` get `_in_table`."
+    return {f"{n}_in_table" if n in names else n: column for n, column in columns.items()}
+
 # %% ../../nbs/12_application/47_tables.ipynb #dedee6fb
 PACKED = {".gz": gzip.open, ".bz2": bz2.open}
 TEXT = [kind + packed for kind in (".csv", ".tsv", ".txt") for packed in ("", *PACKED)]
