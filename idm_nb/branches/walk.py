@@ -48,6 +48,30 @@ def median(values):
     return (ranked[low] + ranked[high]) / 2
 
 
+def nearest_of(distance, k):
+    """Distances `(n, k)` to the `k` nearest others of each row, in increasing order.
+
+    `distance` is `(n, n)`. Columns are dealt into groups: the least distances in `k + 1` groups are a bound, and
+    few distances are below it, so that only few are sorted.
+    """
+    n = len(distance)
+    groups = min(n, 4 * (k + 1))
+    least = distance[:, : n // groups * groups].reshape(n, -1, groups).min(axis=1)
+    below = distance <= np.partition(least, k, axis=1)[:, [k]]
+    count = np.count_nonzero(below, axis=1)
+    place = np.arange(count.max())
+    near = np.full((n, len(place)), np.inf)
+    near[place < count[:, None]] = distance[below]
+    near.sort(axis=1)
+    return near[:, 1 : k + 1]
+
+
+def inverse_dimension(near):
+    "Mean of log(last / nearer distances) of each row of `near`: one over the dimension on average."
+    near = np.maximum(near, 1e-12 * near.max() + 1e-150)  # rows may coincide
+    return np.maximum(np.log(near[:, -1:] / near[:, :-1]).mean(axis=1), 1e-3)
+
+
 def lengths_of(distance, k):
     """Length of each row, and its share of the dimension.
 
@@ -58,22 +82,21 @@ def lengths_of(distance, k):
     Returns
     -------
     length : (n,) array, distance to neighbour number `k`
-    inverse : (n,) array, mean of log(length / nearer distances): one over the dimension on average
+    inverse : (n,) array, see `inverse_dimension`
     """
     if len(distance) < 3:
         return np.zeros(len(distance)), np.ones(len(distance))
-    near = np.partition(distance, (0, k), axis=1)[:, 1 : k + 1]
-    near = np.maximum(near, 1e-12 * distance.max() + 1e-150)  # rows may coincide
-    return near[:, -1], np.maximum(np.log(near[:, -1:] / near[:, :-1]).mean(axis=1), 1e-3)
+    near = nearest_of(distance, k)
+    return near[:, -1], inverse_dimension(near)
 
 
 def walk_on(distance, k):
     "`DiffusionOperator` of the walk to `k` neighbours on rows with these distances `(n, n)`."
-    near = distance <= np.partition(distance, k, axis=1)[:, [k]]
-    length = lengths_of(distance, few(len(distance)))[0]
-    i, j = np.nonzero(near | near.T)
+    near = nearest_of(distance, k)
+    length = near[:, few(len(distance)) - 1]
+    i, j = np.nonzero(distance <= np.maximum.outer(near[:, -1], near[:, -1]))
     weights = np.exp(-(distance[i, j] ** 2) / (2 * length[i] * length[j]))
-    weights = sp.csr_matrix((weights, (i, j)), near.shape)
+    weights = sp.csr_matrix((weights, (i, j)), distance.shape)
     weights.eliminate_zeros()
     return DiffusionOperator(weights, 1.0, keep_self=False)
 
@@ -128,8 +151,10 @@ def splits_of(distance):
     if most < 2:
         return {}
     vectors = leading_eigenpairs(operator.symmetric[kept][:, kept], most)[1]
-    nearest = distance[:, kept].argmin(axis=1)
-    nearest[kept] = np.arange(len(kept))  # also where rows coincide
+    nearest = np.full(n, -1)
+    nearest[kept] = np.arange(len(kept))
+    lost = np.flatnonzero(nearest < 0)
+    nearest[lost] = distance[np.ix_(lost, kept)].argmin(axis=1)
     for count in range(2, most + 1):
         functions = vectors[:, :count] / scale[:, None]
         labels = sets_of(functions)
@@ -163,7 +188,7 @@ def gap_evidence(distance, length, rows, others, bridge, k):
         return 0.0
     inner = near[:, rows]
     counted = max(median(np.count_nonzero(inner[beside] <= bridge, axis=1)) - 1, 1)
-    dimension = 1 / lengths_of(inner, max(2, len(inner) // 2))[1].mean()
+    dimension = 1 / inverse_dimension(nearest_of(inner, min(8 * k, len(inner) // 2))).mean()
     power = min(dimension * np.log(longer), np.log(len(distance) / k))
     held = max(counted, k, k * np.exp(power))
     return max(1, facing.sum() / counted) * (held - k - k * np.log(held / k))
@@ -237,6 +262,7 @@ def bridges_of(distance, features):
         if max(least, default=0) <= PRICE / 2:
             return []
     surest = np.argsort(-np.array(least), kind="stable")[: MOST_SETS - 1]
+    surest = surest[np.array(least)[surest] > PRICE / 2]
     evidence = np.cumsum(np.array(least)[surest] - PRICE)
     return [
         (total, parted([cuts[i] for i in surest[: count + 1]], distance))
