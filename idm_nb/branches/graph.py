@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from .level_sets import LOG_ODDS, OVERLAP, programme_of
-from .walk import distances, few, lengths_of, merges_of, walk_neighbors
+from .walk import distances, few, joins_of, lengths_of, walk_neighbors
 from ..core.files import Storage
 from ..core.rows import distinct_rows
 from ..diffusion.neighbors import Search
@@ -107,14 +107,14 @@ def homes(joined, groups):
     return part, [int(np.bincount(part[rows]).argmax()) for rows in groups]
 
 
-def rows_at(up, sets, arms, side, trunk=()):
+def rows_at(up, sets, arms, side, trunk):
     """Rows where arms begin: those of the lower half of the arms, and of the trunk.
 
     Parameters
     ----------
     up : (N,) array, the feature, with the sign with which the arms go up
     arms : (d,) int array of sets; side : 1 if windows of higher feature follow, or 0
-    trunk : the set to which all are linked, in a list, or none
+    trunk : int, the set to which all are linked
 
     Returns
     -------
@@ -122,7 +122,7 @@ def rows_at(up, sets, arms, side, trunk=()):
     """
     groups = [follow(sets, a, side) for a in arms]
     groups = [rows[up[rows] <= np.median(up[rows])] for rows in groups]
-    groups += [follow(sets, v, 1 - side) for v in trunk]
+    groups.append(follow(sets, trunk, 1 - side))
     here = union(groups)
     return here, [np.searchsorted(here, rows) for rows in groups]
 
@@ -143,9 +143,11 @@ def until_met(joined, up, arms):
         seeds[rows[up[rows] >= np.median(up[rows])], j] = 1
     seeds[seeds.sum(axis=1) > 1] = 0  # arms may have rows in common beyond the next node
     half, rank = seeds.sum(axis=0) / 2, np.argsort(np.argsort(-up, kind="stable"))
-    for *both, last in merges_of(np.where(joined, np.maximum.outer(rank, rank), n), half.min()):
+    order, joins = joins_of(np.where(joined, np.maximum.outer(rank, rank), n), half.min())
+    for start, middle, stop, last in joins:
         if last == n:
             continue
+        both = order[start:middle], order[middle:stop]
         holds = [seeds[rows].sum(axis=0) > half for rows in both]
         if holds[0].any() and holds[1].any():
             for rows, held in zip(both, holds):
@@ -196,7 +198,7 @@ def look_at_forks(points, heights, sets):
         degree = np.bincount(sets.links[:, 1 - side], minlength=len(sets.window))
         for v in np.flatnonzero(degree > 1):
             arms = sets.beside(v, side)
-            here, groups = rows_at(up, sets, arms, side, [v])
+            here, groups = rows_at(up, sets, arms, side, v)
             joined, near, close = near_rows(points[here], groups, APART, NEAR_VOLUME, None)
             part, home = homes(joined, groups[:-1])
             most = max(home, key=lambda h: np.sum(part[groups[-1]] == h))
@@ -226,25 +228,6 @@ def forks_of(points, heights, sets):
         cut, forks = look_at_forks(points, heights, sets)
     return sets, forks
 
-
-def folds_of(points, heights, sets):
-    """Folds as (side, set, set): two sets that begin or end in one window and meet there.
-
-    `sets` are the WindowSets of `points` with `heights`.
-    """
-    folds = []
-    for side, up in (1, heights), (0, -heights):
-        free = np.setdiff1d(np.arange(len(sets.window)), sets.links[:, side])
-        for i in np.unique(sets.window[free]):
-            arms = free[sets.window[free] == i]
-            if len(arms) < 2:
-                continue
-            here, groups = rows_at(up, sets, arms, side)
-            [joined], first = near_rows(points[here], groups, NEAR_VOLUME), {}
-            home = homes(joined, groups)[1]
-            for j in sorted(until_met(joined, up[here], groups)):
-                folds.append((side, arms[first.setdefault(home[j], j)], arms[j]))
-    return folds
 
 # %% ../../nbs/08_branches/31_graph.ipynb #5daa01c2
 def arcs_of(sets):
@@ -378,11 +361,9 @@ def read_graph(points, features, sets):
         return np.arange(2 * rows.max() + 2).reshape(-1, 2), rows
     heights = features[:, 0]
     sets, forks = forks_of(points, heights, without_strangers(points, sets))
-    folds = folds_of(points, heights, sets)
     arc, links = arcs_of(sets)
     n, rows = arc.max() + 1, rows_of_arcs(sets, arc, len(points), forks)
     meet = [(n + a, b) for a, b in arc[links]]  # the upper end of an arc has its number plus n
-    meet += [(arc[a] + n * (1 - side), arc[b] + n * (1 - side)) for side, a, b in folds]
     ends = classes(2 * n, meet).reshape(2, n).T
     return simplified(ends, rows, SHORT * sets.size)
 

@@ -49,18 +49,18 @@ def median(values):
 
 
 def nearest_of(distance, k):
-    """Distances `(n, k)` to the `k` nearest others of each row, in increasing order.
+    """Distances `(r, k)` of some rows to their `k` nearest others, in increasing order.
 
-    `distance` is `(n, n)`. Columns are dealt into groups: the least distances in `k + 1` groups are a bound, and
-    few distances are below it, so that only few are sorted.
+    `distance` `(r, n)` are those to all rows. Columns are dealt into groups: the least distances in `k + 1` groups
+    are a bound, and few distances are below it, so that only few are sorted.
     """
-    n = len(distance)
+    r, n = distance.shape
     groups = min(n, 4 * (k + 1))
-    least = distance[:, : n // groups * groups].reshape(n, -1, groups).min(axis=1)
+    least = distance[:, : n // groups * groups].reshape(r, -1, groups).min(axis=1)
     below = distance <= np.partition(least, k, axis=1)[:, [k]]
     count = np.count_nonzero(below, axis=1)
     place = np.arange(count.max())
-    near = np.full((n, len(place)), np.inf)
+    near = np.full((r, len(place)), np.inf)
     near[place < count[:, None]] = distance[below]
     near.sort(axis=1)
     return near[:, 1 : k + 1]
@@ -90,11 +90,18 @@ def lengths_of(distance, k):
     return near[:, -1], inverse_dimension(near)
 
 
+def within_reach(distance, length):
+    "The largest of the `distance` `(n, n)` of two rows and their `length` `(n,)`."
+    reach = np.maximum(distance, length)
+    return np.maximum(reach, length[:, None], out=reach)
+
+
 def walk_on(distance, k):
     "`DiffusionOperator` of the walk to `k` neighbours on rows with these distances `(n, n)`."
     near = nearest_of(distance, k)
     length = near[:, few(len(distance)) - 1]
-    i, j = np.nonzero(distance <= np.maximum.outer(near[:, -1], near[:, -1]))
+    joined = distance <= near[:, [-1]]
+    i, j = np.nonzero(joined | joined.T)
     weights = np.exp(-(distance[i, j] ** 2) / (2 * length[i] * length[j]))
     weights = sp.csr_matrix((weights, (i, j)), distance.shape)
     weights.eliminate_zeros()
@@ -178,17 +185,17 @@ PRICE = (
 def gap_evidence(distance, length, rows, others, bridge, k):
     """Evidence of one side, `rows`, that a bridge to `others` spans a gap, @eq-bridge.
 
-    `distance` is the matrix of distances, `length` that of the `bridge`; `k` neighbours count.
+    `distance` are those of all rows, `rows` and `others` are slices; `k` neighbours count.
     """
-    near = distance[rows]
-    away = near[:, others].min(axis=1)
+    away = distance[rows, others].min(axis=1)
     facing, beside = away <= 2 * bridge, away <= median(away)
     longer = bridge / median(length[rows][beside])
     if longer <= 1:
         return 0.0
-    inner = near[:, rows]
+    inner = distance[rows, rows]
     counted = max(median(np.count_nonzero(inner[beside] <= bridge, axis=1)) - 1, 1)
-    dimension = 1 / inverse_dimension(nearest_of(inner, min(8 * k, len(inner) // 2))).mean()
+    near = nearest_of(inner[:: max(1, len(inner) // (8 * k))], min(8 * k, len(inner) // 2))
+    dimension = 1 / inverse_dimension(near).mean()
     power = min(dimension * np.log(longer), np.log(len(distance) / k))
     held = max(counted, k, k * np.exp(power))
     return max(1, facing.sum() / counted) * (held - k - k * np.log(held / k))
@@ -204,32 +211,38 @@ def rows_beside(features, labels):
     return np.minimum(common, common.T).max(axis=0).min()
 
 # %% ../../nbs/08_branches/29_walk.ipynb #b8d2cc9e
-def merges_of(reach, least=0):
-    """Sets that single linkage joins: two arrays of rows and the length of their bridge, shortest first.
+def joins_of(reach, least=0):
+    """Sets that single linkage joins, shortest bridge first, in an order of the rows in which they are slices.
 
     `reach` `(n, n)` are lengths; two sets are left out if one has `least` rows or fewer.
+
+    Returns
+    -------
+    order : (n,) int array of rows
+    joins : list of (start, middle, stop, bridge): the sets `order[start:middle]` and `order[middle:stop]`
     """
     n, tree = len(reach), linkage(squareform(reach, checks=False), "single")
     first, second = tree[:, :2].astype(int).T.tolist()
     size = [1] * n + tree[:, 3].astype(int).tolist()
     start, order = [0] * len(size), np.empty(n, dtype=int)
-    for node in range(n - 2, -1, -1):  # in one order of the rows each set is a slice
+    for node in range(n - 2, -1, -1):
         start[first[node]] = start[n + node]
         start[second[node]] = start[n + node] + size[first[node]]
     order[start[:n]] = np.arange(n)
-    rows_of = lambda node: order[start[node] : start[node] + size[node]]
-    for a, b, bridge in zip(first, second, tree[:, 2]):
-        if min(size[a], size[b]) > least:
-            yield rows_of(a), rows_of(b), bridge
+    return order, [
+        (start[a], start[b], start[b] + size[b], bridge)
+        for a, b, bridge in zip(first, second, tree[:, 2].tolist())
+        if min(size[a], size[b]) > least
+    ]
 
 
-def parted(bridges, distance):
-    "Labels `(n,)` of the sets on both sides of some bridges; other rows go with the nearest of these."
+def parted(joins, distance):
+    "Labels `(n,)` of the sets on both sides of some `joins`; other rows go with the nearest of these."
     labels = np.zeros(len(distance), dtype=int)
-    for *sets, _ in sorted(bridges, key=lambda bridge: -bridge[2]):
-        labels[labels == labels[sets[0][0]]] = -1
-        for rows in sets:
-            labels[rows] = labels.max() + 1
+    for start, middle, stop, _ in sorted(joins, key=lambda join: -join[3]):
+        labels[labels == labels[start]] = -1
+        labels[start:middle] = labels.max() + 1
+        labels[middle:stop] = labels.max() + 1
     lost, kept = np.flatnonzero(labels < 0), np.flatnonzero(labels >= 0)
     labels[lost] = labels[kept[distance[np.ix_(lost, kept)].argmin(axis=1)]]
     return np.unique(labels, return_inverse=True)[1]
@@ -250,21 +263,25 @@ def bridges_of(distance, features):
     if n < 4 * k:
         return []
     length = lengths_of(distance, k)[0]
-    cuts, least = [*merges_of(np.maximum(distance, np.maximum.outer(length, length)), k)], []
-    for *sets, _ in cuts:
-        side = np.repeat([0, 1], [len(rows) for rows in sets])
-        least.append(np.log(2) * rows_beside(features[np.concatenate(sets)], side))
+    order, joins = joins_of(within_reach(distance, length), k)
+    distance, length, features = distance[np.ix_(order, order)], length[order], features[order]
+    least = [
+        np.log(2) * rows_beside(features[start:stop], np.arange(start, stop) >= middle)
+        for start, middle, stop, _ in joins
+    ]
     for second in (False, True):  # smaller sides first: most bridges need no more
-        for i, (*sets, bridge) in enumerate(cuts):
-            sides = sorted(sets, key=len)[:: -1 if second else 1]
+        for i, (start, middle, stop, bridge) in enumerate(joins):
             if least[i] > PRICE / 2:
+                sides = slice(start, middle), slice(middle, stop)
+                sides = sides[:: -1 if (stop - middle < middle - start) != second else 1]
                 least[i] = min(least[i], gap_evidence(distance, length, *sides, bridge, k))
         if max(least, default=0) <= PRICE / 2:
             return []
-    surest = np.argsort(-np.array(least), kind="stable")[: MOST_SETS - 1]
-    surest = surest[np.array(least)[surest] > PRICE / 2]
-    evidence = np.cumsum(np.array(least)[surest] - PRICE)
-    return [
-        (total, parted([cuts[i] for i in surest[: count + 1]], distance))
-        for count, total in enumerate(evidence)
-    ]
+    least = np.array(least)
+    surest = np.argsort(-least, kind="stable")[: min(MOST_SETS - 1, np.sum(least > PRICE / 2))]
+    cuts = []
+    for count, total in enumerate(np.cumsum(least[surest] - PRICE), 1):
+        labels = np.empty(n, dtype=int)
+        labels[order] = parted([joins[i] for i in surest[:count]], distance)
+        cuts.append((total, labels))
+    return cuts
