@@ -228,7 +228,6 @@ def forks_of(points, heights, sets):
         cut, forks = look_at_forks(points, heights, sets)
     return sets, forks
 
-
 # %% ../../nbs/08_branches/31_graph.ipynb #5daa01c2
 def arcs_of(sets):
     "Arc `(v,)` of each set of a `WindowSets`, and the irregular links `(l, 2)`."

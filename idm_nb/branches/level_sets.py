@@ -9,7 +9,16 @@ __all__ = ['level_sets']
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
-from .walk import bridges_of, distances, evidence_of, one_hot, rows_beside, splits_of
+from idm_nb.branches.walk import (
+    bridges_of,
+    distances,
+    evidence_of,
+    few,
+    lengths_of,
+    one_hot,
+    rows_beside,
+    splits_of,
+)
 from ..core.checks import check_number
 from ..core.files import Storage
 from ..diffusion.neighbors import Search
@@ -163,6 +172,59 @@ def events_between(rows, partitions, other_rows, other_partitions):
     down = np.abs(np.add.reduceat(links, first[0], axis=0, dtype=int) - 1)
     return np.add.reduceat(up, first[0], axis=0) + np.add.reduceat(down, first[1], axis=1)
 
+# %% ../../nbs/08_branches/30_level_sets.ipynb #neck0002
+def at_border(distance, length, first, second):
+    "Rows of two sets, `first` and `second`, that have one of the other within their length."
+    between = distance[np.ix_(first, second)]
+    near = between.min(axis=1) <= length[first], between.min(axis=0) <= length[second]
+    return np.count_nonzero(near[0]) + np.count_nonzero(near[1])
+
+
+def neck_evidence(distance, labels):
+    "Log odds that few rows `(n,)` lie at the border of the sets `labels`, @eq-neck; `distance` is `(n, n)`."
+    length, least = lengths_of(distance, few(len(labels)))[0], np.inf
+    for c in range(labels.max() + 1):
+        own, others = np.flatnonzero(labels == c), np.flatnonzero(labels != c)
+        away = distance[np.ix_(own, others)].min(axis=1)
+        near = away <= np.median(away)
+        border = at_border(distance, length, own, others)
+        inside = 0 if near.all() else at_border(distance, length, own[near], own[~near])
+        odds = inside - border + border * np.log(max(border, 1) / max(inside, 1))
+        least = min(least, odds if border < inside else -odds)
+    return float(least)
+
+
+def with_carried(points, windows, candidates, price):
+    """The `candidates` of consecutive `windows` and, where none has evidence, the cut of a window beside it.
+
+    A neck pays the `price`, in nats, or the cut is not carried there.
+    """
+    found = [list(cuts) for cuts in candidates]
+    for step in (1, -1):
+        rows, sets, carried = None, None, []
+        for w, cuts, more in list(zip(windows, candidates, found))[::step]:
+            evidence, labels = max(cuts, key=lambda cut: cut[0])
+            if evidence > 0:
+                if carried:
+                    links = linked(rows, one_hot(sets), w, one_hot(labels))
+                    if np.any(links.sum(axis=0) != 1) or np.any(links.sum(axis=1) != 1):
+                        for added in carried:
+                            added.pop()
+                rows, sets, carried = w, labels, []
+            elif rows is not None:
+                _, here, there = np.intersect1d(w, rows, assume_unique=True, return_indices=True)
+                kept, distance = sets[there], distances(points[w])
+                if len(np.unique(kept)) <= sets.max():
+                    rows, carried = None, []
+                    continue
+                labels = kept[distance[:, here].argmin(axis=1)]
+                evidence = min(neck_evidence(distance, labels) - price, np.log(2))
+                if evidence > 0:
+                    more.append((evidence, labels))
+                    carried.append(more)
+                    rows, sets = w, labels
+    return found
+
 # %% ../../nbs/08_branches/30_level_sets.ipynb #9c230cb0
 class Programme:
     """The choice of a candidate in each window with the largest sum of evidence and costs.
@@ -230,6 +292,8 @@ def programme_of(points, features, *, log_odds=LOG_ODDS, window=None):
     for size in sizes:
         windows, widest = windows_of(features, size), size == sizes[-1]
         cuts = [cuts_of_window(points[w], features[w], widest) for w in windows]
+        if features.shape[1] == 1:
+            cuts = with_carried(points, windows, cuts, log_odds + np.log(len(points) / size))
         tried.append(Programme(features, windows, cuts, log_odds))
     return max(reversed(tried), key=lambda programme: programme.total)
 
