@@ -293,7 +293,7 @@ def programme_of(points, features, *, log_odds=LOG_ODDS, window=None):
         windows, widest = windows_of(features, size), size == sizes[-1]
         cuts = [cuts_of_window(points[w], features[w], widest) for w in windows]
         if features.shape[1] == 1:
-            cuts = with_carried(points, windows, cuts, log_odds + np.log(len(points) / size))
+            cuts = with_carried(points, windows, cuts, LOG_ODDS + np.log(len(points) / size))
         tried.append(Programme(features, windows, cuts, log_odds))
     return max(reversed(tried), key=lambda programme: programme.total)
 
