@@ -63,12 +63,11 @@ def nearest_of(distance, k):
     near = np.full((r, len(place)), np.inf)
     near[place < count[:, None]] = distance[below]
     near.sort(axis=1)
-    return near[:, 1 : k + 1]
+    return np.maximum(near[:, 1 : k + 1], 1e-12 * distance.max() + 1e-150)  # rows may coincide
 
 
 def inverse_dimension(near):
     "Mean of log(last / nearer distances) of each row of `near`: one over the dimension on average."
-    near = np.maximum(near, 1e-12 * near.max() + 1e-150)  # rows may coincide
     return np.maximum(np.log(near[:, -1:] / near[:, :-1]).mean(axis=1), 1e-3)
 
 
