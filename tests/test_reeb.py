@@ -133,11 +133,24 @@ def test_equal_rows_change_neither_pieces_nor_branches(seed):
     assert (graph.n_pieces, len(graph.branches)) == (plain.n_pieces, plain.n_branches) == (4, 4)
 
 
-def test_the_words_say_that_pieces_need_no_feature():
+def test_the_words_say_what_joins_the_pieces():
     X, y, _ = groups_apart(np.random.default_rng(0), count=2)
-    assert reeb_graph(X, y).sentences()[0].startswith("by distance alone the rows fall into 2")
+    assert reeb_graph(X, y).sentences()[0].startswith("no value of the feature joins the pieces: 2")
     line = np.random.default_rng(0).uniform(0, 5, (400, 1))
     assert reeb_graph(line, line[:, 0]).sentences()[0].startswith("1 piece")
+
+
+@pytest.mark.parametrize("apart", [5.2, 4.7, 4.2])  # with 5, 9 and 15 % of the rows between them
+def test_clusters_with_a_few_rows_between_are_no_fork(apart):
+    rng, forks = np.random.default_rng(1), 0
+    for _ in range(4):
+        side, height = rng.choice([-0.5, 0.5], 1000), rng.uniform(0, 9, 1000)
+        X = np.c_[apart * side + rng.normal(size=1000), height, rng.normal(size=(1000, 3))]
+        graph = reeb_graph(X, height)
+        forks += len(graph.branches) > graph.n_pieces
+        if graph.n_pieces == 2:
+            assert graph.sentences()[1].startswith("branches 0 and 1 at")  # with their support
+    assert forks <= 1
 
 
 def test_torus_new_points_and_files(torus, tmp_path):

@@ -286,12 +286,12 @@ def pieces_in_words(graph):
 
 
 def graph_in_words(graph, support):
-    "Sentences on pieces, pairs of branches of one piece, and candidates."
+    "Sentences on pieces, pairs of branches that are not apart by distance alone, and candidates."
     says = pieces_in_words(graph)
-    several = "by distance alone the rows fall into " if graph.n_pieces > 1 else ""
+    several = "no value of the feature joins the pieces: " if graph.n_pieces > 1 else ""
     found = [several + says]
     for a, b, low, high, odds in zip(*support.values()):
-        if graph.pieces[a] == graph.pieces[b]:
+        if np.isfinite(odds):
             found.append(f"branches {a} and {b} at {low:.3g} to {high:.3g}: support {odds:.0f}")
     for c in graph.candidates:
         says = f"candidate: branch {c['branch']} at {c['low']:.3g} to {c['high']:.3g} may be two"
