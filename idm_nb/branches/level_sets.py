@@ -174,7 +174,10 @@ def events_between(rows, partitions, other_rows, other_partitions):
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #neck0002
 def at_border(distance, length, first, second):
-    "Rows of two sets, `first` and `second`, that have one of the other within their length."
+    """Rows of two sets, int arrays `first` and `second`, that have one of the other within their length.
+
+    `distance` `(n, n)` and `length` `(n,)` are those of all rows.
+    """
     between = distance[np.ix_(first, second)]
     near = between.min(axis=1) <= length[first], between.min(axis=0) <= length[second]
     return np.count_nonzero(near[0]) + np.count_nonzero(near[1])
@@ -195,9 +198,12 @@ def neck_evidence(distance, labels):
 
 
 def with_carried(points, windows, candidates, price):
-    """The `candidates` of consecutive `windows` and, where none has evidence, the cut of a window beside it.
+    """The candidates of windows and, where none has evidence, the cut of a window beside it.
 
-    A neck pays the `price`, in nats, or the cut is not carried there.
+    Parameters
+    ----------
+    points : (N, m) array; windows, candidates : lists of rows and cuts of consecutive windows
+    price : float, in nats, that a neck must pay
     """
     found = [list(cuts) for cuts in candidates]
     for step in (1, -1):

@@ -184,7 +184,7 @@ PRICE = (
 def gap_evidence(distance, length, rows, others, bridge, k):
     """Evidence of one side, `rows`, that a bridge to `others` spans a gap, @eq-bridge.
 
-    `distance` are those of all rows, `rows` and `others` are slices; `k` neighbours count.
+    `distance` and `length` are those of all rows, `rows` and `others` are slices; `k` neighbours count.
     """
     away = distance[rows, others].min(axis=1)
     facing, beside = away <= 2 * bridge, away <= median(away)
