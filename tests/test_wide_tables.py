@@ -8,6 +8,8 @@ import scipy.sparse as sp
 from idm_nb import IteratedDiffusionMap, TableMap, feature_relevance
 from idm_nb.app.columns import SparseRows
 from idm_nb.app.command_line import main
+from idm_nb.app.results import results_of_all, row_results
+from idm_nb.app.table_map import FittedTable
 from idm_nb.app.tables import table_of
 from idm_nb.study import relevance_baseline
 
@@ -102,6 +104,22 @@ def test_many_sparse_rows_are_fitted_on_landmarks(cells, fitted, monkeypatch):
     assert abs(model.verdict_.r2 - fitted.verdict_.r2) < 0.1
 
 
+def test_each_row_is_placed_once_and_few_together(cells, fitted, monkeypatch):
+    "Pieces of 70 rows; the 48 rows that were kept back have been placed."
+    found, table = fitted.fitted_, table_of(frame_of(cells))
+    expected, counts, place = row_results(table, found), [], FittedTable.place
+    assert len(found.placed_kept.embedding) == 48
+
+    def counted(self, frame):
+        counts.append(len(frame))
+        return place(self, frame)
+
+    monkeypatch.setattr("idm_nb.app.results.PIECE", 70)
+    monkeypatch.setattr(FittedTable, "place", counted)
+    pd.testing.assert_frame_equal(results_of_all(table, found), expected, rtol=1e-9, atol=1e-9)
+    assert counts == [70, 70, 52]
+
+
 def test_other_columns_stand_beside_sparse_ones(cells):
     model = TableMap("hours", **OPTIONS).fit(frame_of(cells))
     found = model.fitted_.encoder
@@ -129,6 +147,7 @@ def test_sparse_rows_are_a_column_of_a_frame():
     both = pd.concat([frame.iloc[:1], frame.iloc[3:]])["rows"].array
     assert np.array_equal(both.table.toarray(), np.eye(4)[[0, 3]])
     assert rows[1].shape == (1, 4) and len(rows.copy()) == 4 and rows.nbytes > 0
+    assert np.shares_memory(rows.copy().table.data, rows.table.data)
     with pytest.raises(ValueError, match="no gaps"):
         rows.take([0, -1], allow_fill=True)
 

@@ -215,7 +215,7 @@ class SparseRows(Storage, ExtensionArray):
         return np.zeros(len(self), dtype=bool)
 
     def copy(self):
-        return SparseRows(self.table.copy(), self.names)
+        return SparseRows(self.table, self.names)  # nothing changes the table
 
     nbytes = property(lambda self: self.table.data.nbytes + self.table.indices.nbytes)
 

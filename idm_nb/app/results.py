@@ -35,47 +35,63 @@ from idm_nb.app.table_map import (
 )
 from .tables import UsageError, with_values
 from ..core.files import allow_as_usual, regular, save_model
-from ..core.work import announce, undisturbed
+from ..core.work import announce, chunks, undisturbed
 from ..diffusion.neighbors import nearest
 from ..regression.verdict import N_NEAR
 
 # %% ../../nbs/12_application/50_results.ipynb #ff80d09a
-def neighbor_means(X, y, new, counts):
-    "Means `(q, n)` of `y` of the rows of `X` nearest to `new`, by 1 / distance, for each of `counts`."
-    near, distance = nearest(X, new, max(counts))
+NEAREST = (1, 2, 3, 5, 10, 20, 40)  # numbers of neighbours that are tried
+
+
+def known_rows(fitted):
+    """Training rows of a FittedTable whose feature is known, and the nearest to each row kept back.
+
+    Returns
+    -------
+    X, y : (n, k) and (n, f) arrays, places in the data and features; groups : (n,) array or None
+    near : index and distance, arrays `(q, p)`, of the nearest in the data
+    """
+    rows, y = fitted.model.map_.rows, fitted.coding.encode(fitted.rows.truth)
+    known, groups = np.isfinite(y).all(axis=1), fitted.rows.groups
+    X, y = rows.coordinates[rows.inverse][known], y[known]
+    groups = None if groups is None else groups[known]
+    near = nearest(X, fitted.placed_kept.coordinates_in_data, min(max(NEAREST), len(X)))
+    return X, y, groups, near
+
+
+def neighbor_means(near, y, counts):
+    "Means `(q, n)` of `y` of the rows that are `near`, by 1 / distance, for each of `counts`."
+    near, distance = near
     same = distance == 0  # then only these count
     weights = np.where(same[:, :1], same, 1 / np.where(same, 1, distance))[:, :, None]
     parts = ((weights[:, :k], y[near[:, :k]]) for k in counts)
     return [np.sum(w * values, axis=1) / w.sum(axis=1) for w, values in parts]
 
 
-def plain_methods(fitted):
-    "R2 of nearest neighbours and ridge regression on the rows that `fitted` kept back, a dict."
-    rows, y = fitted.model.map_.rows, fitted.coding.encode(fitted.rows.truth)
-    known, groups = np.isfinite(y).all(axis=1), fitted.rows.groups
-    X, y = rows.coordinates[rows.inverse][known], y[known]
-    groups = None if groups is None else groups[known]
+def plain_methods(fitted, known):
+    "R2 of nearest neighbours and ridge regression on rows kept back; `known` are `known_rows`."
+    X, y, groups, near = known
     new, truth = fitted.placed_kept.coordinates_in_data, fitted.coding.encode(fitted.kept.truth)
     grouped = groups is not None and len(np.unique(groups)) >= 5
     folds = GroupKFold(5) if grouped else KFold(5, shuffle=True, random_state=0)
-    counts = [k for k in (1, 2, 3, 5, 10, 20, 40) if k <= len(X) // 2]
+    counts = [k for k in NEAREST if k <= len(X) // 2]
     scores = np.zeros(len(counts))
     for old, out in folds.split(X, y, groups):
-        scores += [
-            r2_score(y[out], mean) for mean in neighbor_means(X[old], y[old], X[out], counts)
-        ]
-    [means] = neighbor_means(X, y, new, [counts[scores.argmax()]])
+        found = neighbor_means(nearest(X[old], X[out], max(counts)), y[old], counts)
+        scores += [r2_score(y[out], mean) for mean in found]
+    best = counts[scores.argmax()]
+    [means] = neighbor_means([part[:, :best] for part in near], y, [best])
     ridge = RidgeCV(np.logspace(-4, 4, 17)).fit(X, y).predict(new).reshape(truth.shape)
     found = {"nearest neighbours": means, "ridge regression": ridge}
     return {name: float(r2_score(truth, values)) for name, values in found.items()}
 
 # %% ../../nbs/12_application/50_results.ipynb #ff80d09a
-def held_out_numbers(fitted):
+def held_out_numbers(fitted, known):
     """Errors and neighbours on rows that were kept back.
 
     Parameters
     ----------
-    fitted : FittedTable
+    fitted : FittedTable; known : its `known_rows`
 
     Returns
     -------
@@ -85,15 +101,13 @@ def held_out_numbers(fitted):
     """
     placed, truth = fitted.placed_kept, fitted.coding.encode(fitted.kept.truth)
     model, missed = fitted.model, truth - placed.values
-    y = fitted.coding.encode(fitted.rows.truth)
-    known = np.isfinite(y).all(axis=1)
-    k = int(min(N_NEAR, known.sum()))
+    _, y, _, near = known
     spread = np.sum((truth - truth.mean(axis=0)) ** 2)
-    old = model.map_.rows.coordinates[model.map_.rows.inverse]
+    seen = np.isfinite(fitted.rows.truth).all(axis=1)
+    in_map = nearest(model.embedding_[seen], placed.embedding, min(N_NEAR, len(y)))
 
-    def apart(before, after):
-        rows = nearest(before[known], after, k)[0]
-        squares = np.sum((y[known][rows] - truth[:, None]) ** 2, axis=2)
+    def apart(rows):
+        squares = np.sum((y[rows[:, :N_NEAR]] - truth[:, None]) ** 2, axis=2)
         return float(np.median(np.sqrt(np.mean(squares, axis=1))))
 
     return {
@@ -102,8 +116,8 @@ def held_out_numbers(fitted):
         "rmse": float(np.sqrt(np.mean(missed**2))),
         "coverage": float(np.mean(np.abs(missed) <= 1.96 * placed.errors)),
         "novel": int(placed.novel.sum()),
-        "near_in_map": apart(model.embedding_, placed.embedding),
-        "near_in_data": apart(old, placed.coordinates_in_data),
+        "near_in_map": apart(in_map[0]),
+        "near_in_data": apart(near[0]),
     }
 
 
@@ -157,18 +171,36 @@ def most_frequent(labels):
     return str(names[counts.argmax()])
 
 # %% ../../nbs/12_application/50_results.ipynb #641193f6
-def row_results(table, fitted):
+def row_results(table, fitted, placed=None):
     """Results of a partition, one line a row: all columns of `embedding.csv` and `predictions.csv`.
 
     Parameters
     ----------
-    table : Table of the partition; fitted : FittedTable
+    table : Table of the partition; fitted : FittedTable; placed : see `results_of`
     """
-    found = results_of(fitted, ready(table, fitted), True)
+    found = results_of(fitted, ready(table, fitted), True, placed)
     truth = {name: table.frame[name].to_numpy() for name in fitted.roles.features}
     names, at = list(found), list(found).index(f"predicted_{fitted.roles.features[0]}")
     truth = apart(truth, [*names, "part"])
     return with_values(found, truth)[[*names[:at], *truth, *names[at:]]]
+
+
+PIECE = 10_000  # rows that are placed together
+
+
+def results_of_all(table, fitted):
+    """`row_results` of the whole table that was fitted.
+
+    Parameters
+    ----------
+    table : Table, of which those rows that were kept back have been placed; fitted : FittedTable
+    """
+    kept = np.isin(table.rows, fitted.kept.numbers)
+    rest = np.flatnonzero(~kept)
+    found = [row_results(table.part(rest[k]), fitted) for k in chunks(len(rest), 1, PIECE)]
+    if kept.any():
+        found.append(row_results(table.part(kept), fitted, fitted.placed_kept))
+    return pd.concat(found).sort_values("row", ignore_index=True)
 
 
 def two_tables(frame, fitted):
@@ -288,8 +320,10 @@ def write_results(model, parts, out, verbose=False, n_jobs=1, **more):
     """
     fitted, out = model.fitted_, Path(out).resolve()
     announce(verbose, "rows that were kept back")
-    numbers = held_out_numbers(fitted) if len(fitted.kept) else None
-    plain = plain_methods(fitted) if len(fitted.kept) else None
+    known = known_rows(fitted) if len(fitted.kept) else None
+    numbers = held_out_numbers(fitted, known) if len(fitted.kept) else None
+    plain = plain_methods(fitted, known) if len(fitted.kept) else None
+    del known
     label = branch_labels(fitted)
     facts = held_out_facts(numbers, plain, label)
     branches = branch_table(fitted)
@@ -314,7 +348,8 @@ def write_results(model, parts, out, verbose=False, n_jobs=1, **more):
     }
     call = partial(row_results, fitted=fitted)
     if len(parts) == 1:
-        found = two_tables(computed(lambda table, k: call(table), parts)[0], fitted)
+        [found] = computed(lambda table, k: results_of_all(table, fitted), parts)
+        found = two_tables(found, fitted)
         writers |= {name: partial(write_table, columns=frame) for name, frame in found.items()}
         write_folder(out, writers)
         return facts

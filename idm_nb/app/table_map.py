@@ -1284,15 +1284,16 @@ def even_without_rows(results):
 
 
 @even_without_rows
-def results_of(fitted, table, coordinates=False):
+def results_of(fitted, table, coordinates=False, placed=None):
     """The frame of results for the rows of a table.
 
     Parameters
     ----------
     fitted : FittedTable; table : Table that is `ready`
     coordinates : bool, default False, add the coordinates in the map
+    placed : Placed, default None: computed; the rows in the map
     """
-    placed = fitted.place(table.frame)
+    placed = fitted.place(table.frame) if placed is None else placed
     found = prediction_columns(fitted, placed)
     found |= coordinate_columns(placed) if coordinates else {}
     return with_values(named_rows(table, table.index, found), found)

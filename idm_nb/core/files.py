@@ -204,11 +204,10 @@ def save_model(model, path):
     named = {"header": np.array(header)} | {f"a{i}": array for i, array in arrays.values()}
 
     def write(name):
-        with zipfile.ZipFile(name, "w") as archive:
+        with zipfile.ZipFile(name, "w", compresslevel=1) as archive:
             for key, array in named.items():
-                entry = zipfile.ZipInfo(f"{key}.npy")
-                entry.compress_type = zipfile.ZIP_DEFLATED if shrinks(array) else zipfile.ZIP_STORED
-                with archive.open(entry, "w", force_zip64=True) as file:
+                archive.compression = zipfile.ZIP_DEFLATED if shrinks(array) else zipfile.ZIP_STORED
+                with archive.open(f"{key}.npy", "w", force_zip64=True) as file:
                     np.lib.format.write_array(file, array, allow_pickle=False)
 
     write_whole(path, write)

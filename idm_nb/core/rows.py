@@ -249,7 +249,11 @@ class PrincipalAxes(Storage):
         "Coordinates `(n, r)` of rows `(n, m)`, dense or sparse."
         if not is_wide(X):
             return (X - self.mean) @ self.axes
-        return X @ self.axes - self.mean @ self.axes
+        found, base = np.empty((X.shape[0], self.axes.shape[1])), self.mean @ self.axes
+        for piece in chunks(len(found), 8 * found.shape[1], budget=2**21):
+            part = X[piece]  # by columns, the axes are read once for all rows of the piece
+            found[piece] = (part.tocsc() if sp.issparse(X) else part) @ self.axes - base
+        return found
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #7ae8f79e
 def fix_signs(vectors):

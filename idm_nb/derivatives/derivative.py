@@ -95,15 +95,14 @@ def local_linear_fit(
     width = 32 * k * (m + n) + 64 * k * (n * m + k) * with_errors
     for piece in chunks(q, width, budget=2**22):
         here, near, w = queries[piece], neighbors[piece], weights[piece]
-        steps, changes, root = points[near] - here[:, None], features[near], np.sqrt(w)[:, :, None]
+        steps, changes, root = points[near], features[near], np.sqrt(w)[:, :, None]
+        steps -= here[:, None]
+        offset, base = np.zeros_like(here), None if values is None else values[piece]
         if values is None:  # steps and changes are measured from their weighted means
-            offset, base = (
-                (w[:, :, None] * steps).sum(axis=1),
-                (w[:, :, None] * changes).sum(axis=1),
-            )
-        else:
-            offset, base = np.zeros_like(here), values[piece]
-        steps, changes = root * (steps - offset[:, None]), root * (changes - base[:, None])
+            offset, base = ((w[:, None] @ part)[:, 0] for part in (steps, changes))
+            steps -= offset[:, None]
+        steps *= root
+        changes = root * (changes - base[:, None])
         if correlation is None:
             slope = _solve_moments(steps, changes, ridge, rcond, flat)
         else:

@@ -33,7 +33,7 @@ def squared_lengths(sources, targets, rows, columns):
     `sources` `(n, m)` and `targets` `(N, m)` are points, `rows` and `columns` `(e,)` int arrays.
     """
     out = np.empty(len(rows))
-    for piece in chunks(len(rows), 16 * sources.shape[1], budget=2**22):
+    for piece in chunks(len(rows), 16 * sources.shape[1], budget=2**20):
         gap = sources.take(rows[piece], axis=0)
         gap -= targets.take(columns[piece], axis=0)
         np.einsum("ij,ij->i", gap, gap, out=out[piece])

@@ -216,11 +216,15 @@ class Placed:
 
     @cached_property
     def errors(self):
-        return self.fitted.errors(self.coordinates_in_data, self.values)
+        return self.fitted.errors(self.coordinates_in_data, self.values, self.posterior)
+
+    @cached_property
+    def posterior(self):
+        return self.fitted.errors.posterior(self.coordinates_in_data)
 
     @cached_property
     def novel(self):
-        return self.fitted.errors.is_novel(self.coordinates_in_data)
+        return self.posterior > self.fitted.errors.largest
 
     coordinates, clouds, foreign = renamed("embedding"), renamed("embeddings"), renamed("novel")
 

@@ -163,12 +163,19 @@ class ErrorModel(Storage):
         "Variances `(q, f)` of `terms` `(4, q, f)`, in the same unit."
         return (1 - self.share) * np.tensordot(self.weights, terms, axes=1) + self.share
 
-    def __call__(self, X, values=None):
-        "Standard errors `(q, f)` at rows `(q, m)` with predictions `values` `(q, f)`, if training had them."
+    def posterior(self, X):
+        "Posterior variance `(q,)` at rows `(q, m)`; above `largest` they are unlike all training rows."
+        return self.variance(self.axes(X))
+
+    def __call__(self, X, values=None, variance=None):
+        """Standard errors `(q, f)` at rows `(q, m)`.
+
+        `values` `(q, f)` are predictions, if training had them, and `variance` `(q,)` is that of `posterior`.
+        """
         points, k = self.axes(X), min(self.n_near, len(self.mass))
         asked = zip(self.searches, (points, values), strict=False)
         near = [search.nearest(at, k)[0] for search, at in asked]
-        variance = self.variance(points)
+        variance = self.variance(points) if variance is None else variance
         terms = variances(near, variance, self.mass, self.squares)
         found = self.scale * np.sqrt(self._mixed(terms))
         least = np.where(variance > self.largest, 1.0, 0.0)[:, None] * self.spread
@@ -180,4 +187,4 @@ class ErrorModel(Storage):
 
     def is_novel(self, X):
         "Which rows `(q, m)` are unlike all training rows: `(q,)` bool."
-        return self.variance(self.axes(X)) > self.largest
+        return self.posterior(X) > self.largest
