@@ -5,11 +5,13 @@ import signal
 
 import numpy as np
 import pytest
+from sklearn.cluster import kmeans_plusplus
 from sklearn.linear_model import LinearRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap, TableMap
 from idm_nb.app.command_line import main
+from idm_nb.core.rows import spread_rows
 from idm_nb.datasets import feature_example
 from idm_nb.diffusion import recall_by_component
 
@@ -220,3 +222,17 @@ def test_the_command_fits_the_rows_that_a_lazy_frame_fits(torus, tmp_path, monke
     table = pd.read_csv("o/predictions.csv")
     assert np.allclose(table["predicted_y"], values.compute())
     assert np.allclose(table["standard_error"], errors.compute())
+
+
+def test_landmarks_are_drawn_as_if_one_by_one():
+    "Two far rows of twelve are among three landmarks as often as in k-means++; equal rows come last."
+    points = np.r_[np.random.default_rng(0).normal(size=(10, 2)), [[6, 0], [0, 9]]]
+    drawn = np.zeros((2, 12))
+    for seed in range(3000):
+        given = dict(n_local_trials=1, random_state=seed)
+        drawn[0][spread_rows(points, 3, np.random.RandomState(seed))] += 1
+        drawn[1][kmeans_plusplus(points, 3, **given)[1]] += 1
+    assert np.abs(drawn[0] - drawn[1]).max() < 0.04 * 3000  # three standard deviations
+    twins = np.repeat(points[:5], 4, axis=0)
+    found = spread_rows(twins, 12, np.random.RandomState(0))
+    assert len(np.unique(found)) == 12 and len(np.unique(twins[found[:5]], axis=0)) == 5

@@ -17,7 +17,6 @@ import scipy.sparse as sp
 from scipy.linalg import cholesky, eigh, inv
 from scipy.linalg.blas import dsyrk
 from scipy.sparse.csgraph import connected_components
-from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 
 from .checks import MOST_AXES, check_number
@@ -397,6 +396,41 @@ def stretched(rows, stretch):
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #4e053f51
 POOL = 20  # rows for each landmark among which k-means++ draws
+PROPOSED = 32  # rows that are proposed together
+
+
+def spread_rows(points, count, rng):
+    """Places `(count,)` of rows, each drawn in proportion to its squared distance to those before.
+
+    Several rows are proposed together by the distances before. A row is kept with the probability
+    that is left of its squared distance by those that were kept before it: as if drawn one by one.
+
+    Parameters
+    ----------
+    points : (N, k) array; count : int, at most N; rng : RandomState
+    """
+    points = points - points.mean(axis=0)
+    lengths = np.einsum("ij,ij->i", points, points)
+    least = 1e-12 * lengths.max()  # smaller squares are rounding
+
+    def squares(rows, others):
+        found = (-2 * points[rows]) @ points[others].T + lengths[rows][:, None] + lengths[others]
+        return np.where(found > least, found, 0)
+
+    found = [rng.randint(len(points))]
+    left = squares(found, slice(None))[0]
+    while len(found) < count and left.any():
+        ends = np.cumsum(left)
+        asked = np.searchsorted(ends, ends[-1] * rng.uniform(size=PROPOSED), side="right")
+        apart, new = squares(asked, asked), []
+        for k, share in enumerate(rng.uniform(size=PROPOSED)):
+            if share * left[asked[k]] < min([left[asked[k]], *apart[k, new]]):
+                new.append(k)
+        new = asked[new][: count - len(found)]
+        left = np.minimum(left, squares(new, slice(None)).min(axis=0))
+        found.extend(new)
+    rest = np.setdiff1d(np.arange(len(points)), found)  # equal to rows that were drawn
+    return np.r_[found, rng.permutation(rest)[: count - len(found)]]
 
 
 def landmark_rows(X, landmarks, random_state=None):
@@ -421,7 +455,7 @@ def landmark_rows(X, landmarks, random_state=None):
         pool = rng.permutation(N)[: POOL * count]
         points = X[pool]
         points = PrincipalAxes(points, 64)(points) if is_wide(X) else points
-        return np.sort(pool[kmeans_plusplus(points, count, n_local_trials=1, random_state=rng)[1]])
+        return np.sort(pool[spread_rows(points, count, rng)])
     rows = np.asarray(landmarks)
     whole = rows.ndim == 1 and len(rows) and rows.dtype.kind in "iu"
     if not whole or rows.min() < 0 or rows.max() >= N:
