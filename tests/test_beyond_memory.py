@@ -211,10 +211,10 @@ def test_the_command_fits_the_rows_that_a_lazy_frame_fits(torus, tmp_path, monke
     frame = pd.DataFrame(X[:6000], columns=["a", "b", "c"]).assign(y=y[:6000])
     frame.to_parquet("d.parquet", row_group_size=1000)
     lazy = dd.read_parquet("d.parquet")
-    model = IteratedDiffusionMap(landmarks=250, regressor="kernel", random_state=0)
-    model.fit(lazy[["a", "b", "c"]], lazy["y"])
-    line = "fit d.parquet --feature y --landmarks 250 --regressor kernel --holdout 0 --scale none"
-    assert main([*line.split(), "--out", "o", "--quiet"]) == 0
+    options = dict(landmarks=250, regressor="kernel", log_odds=100)  # no branch without support
+    model = IteratedDiffusionMap(random_state=0, **options).fit(lazy[["a", "b", "c"]], lazy["y"])
+    line = "fit d.parquet --feature y --landmarks 250 --regressor kernel --log-odds 100"
+    assert main([*line.split(), *"--holdout 0 --scale none --out o --quiet".split()]) == 0
     found = TableMap.load("o/model.npz").fitted_
     assert np.array_equal(found.rows.numbers - 1, model.landmarks_)  # 5000 rows are in the pool
     assert np.allclose(found.model.embedding_, model.embedding_)

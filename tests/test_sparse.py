@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from joblib import parallel_config
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import kneighbors_graph
@@ -84,6 +85,25 @@ def test_rows_in_single_precision(wide, fitted):
     assert model.map_.rows.X.dtype == np.float32
     assert np.array_equal(model.transform(low[:200]), model.embedding_)
     assert np.allclose(model.predict(low[200:]), fitted[0].predict(X[200:]), atol=0.5)
+
+
+def test_pieces_in_threads_are_placed_like_all_rows_together(wide, fitted, monkeypatch):
+    X = sp.csr_array(wide[0])
+    names = ("values", "errors", "branch", "novel", "embedding", "coordinates_in_data")
+    together, lengths, find = fitted[0].place(X), [], PrincipalAxes.__call__
+    expected = {name: getattr(together, name) for name in names}
+
+    def counted(self, rows):
+        lengths.append(rows.shape[0])
+        return find(self, rows)
+
+    monkeypatch.setattr("idm_nb.core.work.PIECE", 9)
+    monkeypatch.setattr(PrincipalAxes, "__call__", counted)
+    with parallel_config("threading", n_jobs=2):
+        placed = fitted[0].place(X)
+        found = {name: getattr(placed, name) for name in names}
+    assert all(np.allclose(found[name], expected[name], atol=1e-9) for name in names)
+    assert sorted(lengths)[-2] == 9 and lengths.count(240) <= 1  # one rotation of all rows
 
 
 def test_training_rows_are_recognised_in_every_form(wide, fitted):

@@ -19,7 +19,7 @@ from pathlib import Path
 from .. import __version__
 
 # %% ../../nbs/12_application/51_command_line.ipynb #cbfd9c59
-ENDLESS = float("inf")
+ENDLESS, MOST_CORES = float("inf"), 4
 REGRESSORS = ("auto", "ridge", "local", "kernel", "lengths", "boosting", "forest")
 DEMOS = tuple(
     "digits three-digits annulus-radius annulus-angle torus-theta torus-phi torus-x sphere-x "
@@ -407,10 +407,13 @@ def main(arguments=None):
     if not options.quiet and getattr(options, "data", None):
         print(f"idm-nb: reading {options.data}", file=sys.stderr, flush=True)
     try:
+        from joblib import cpu_count, parallel_config
+
         from idm_nb.app import jobs
         from idm_nb.core.work import on_stop, one_thread
 
-        with warnings.catch_warnings(), on_stop(stop), one_thread():
+        cores = parallel_config("threading", n_jobs=min(MOST_CORES, cpu_count()))
+        with warnings.catch_warnings(), on_stop(stop), one_thread(), cores:
             warnings.showwarning = lambda text, *rest: jobs.note(f"warning: {text}")
             getattr(jobs, options.job)(options)
             sys.stdout.flush()

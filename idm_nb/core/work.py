@@ -14,6 +14,7 @@ from functools import lru_cache, wraps
 from inspect import signature
 
 import numpy as np
+from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 # %% ../../nbs/99_workshop/69_work.ipynb #886335b8
@@ -59,6 +60,15 @@ def one_thread():
     "In this block, or in a decorated function, linear algebra uses one thread."
     with thread_pools(len(sys.modules)).limit(limits=1):
         yield
+
+# %% ../../nbs/99_workshop/69_work.ipynb #pieces-code
+PIECE = 2500  # rows
+
+
+def in_pieces(call, n):
+    "Arrays `call(rows)` for pieces of the `n` rows, one below the other; `rows` are a slice."
+    pieces = chunks(n, 1, PIECE) or [slice(0)]
+    return np.concatenate(Parallel(prefer="threads")(map(delayed(one_thread()(call)), pieces)))
 
 # %% ../../nbs/99_workshop/69_work.ipynb #57456ac8
 @contextmanager

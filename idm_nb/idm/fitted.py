@@ -18,7 +18,7 @@ from ..core.checks import check_new, check_number, renamed
 from ..core.files import Storage
 from ..core.pictures import plot_map
 from ..core.rows import TrainingRows
-from ..core.work import one_thread, takes_lazy
+from ..core.work import in_pieces, one_thread, takes_lazy
 from ..diffusion.neighbors import nearest, nearest_others
 from ..flow.closed import ClosedFlow, Flow, FlowTask, remainder
 from ..regression.errors import ErrorModel
@@ -169,11 +169,15 @@ class Placed:
         return self.X if rows.basis is None else self._recalled(found, rows.coordinates)
 
     def _recalled(self, found, stored):
-        "Values of `found` for new rows, and the `stored` ones for training rows."
-        old = self.number >= 0
-        if old.all():
+        "Values of `found` for new rows, in pieces, and the `stored` ones for training rows."
+        new = np.flatnonzero(self.number < 0)
+        if not len(new):
             return stored[self.number]
-        new = found(~old)
+        return self._joined(in_pieces(lambda rows: found(new[rows]), len(new)), stored)
+
+    def _joined(self, new, stored):
+        "The values `new` of new rows, and the `stored` ones for training rows."
+        old = self.number >= 0
         whole = np.empty((len(old), *new.shape[1:]), new.dtype)
         whole[~old], whole[old] = new, stored[self.number[old]]
         return whole
@@ -184,16 +188,14 @@ class Placed:
 
     @cached_property
     def values(self):
-        values = self.fitted.estimate.values
-        place = lambda new: values(self.X[new], self.coordinates_in_data[new])
+        values, X, coordinates = self.fitted.estimate.values, self.X, self.coordinates_in_data
+        place = lambda new: values(X[new], coordinates[new])
         return self._recalled(place, self.fitted.values)
 
     @cached_property
     def branch(self):
-        assign = self.fitted.branches.assign
-        return self._recalled(
-            lambda new: assign(self.points[new], self.values[new]), self.fitted.branch
-        )
+        assign, points, values = self.fitted.branches.assign, self.points, self.values
+        return self._recalled(lambda new: assign(points[new], values[new]), self.fitted.branch)
 
     @cached_property
     def probability(self):
@@ -208,7 +210,7 @@ class Placed:
         feature = fitted.lifted(self.values[new], self.branch[new])
         moved = fitted.flow.move(self.points[new], feature)
         pairs = zip(moved, known, strict=True)
-        return [self._recalled(lambda _, at=at: at, old) for at, old in pairs]
+        return [self._joined(at, old) for at, old in pairs]
 
     @cached_property
     def embedding(self):
@@ -216,11 +218,14 @@ class Placed:
 
     @cached_property
     def errors(self):
-        return self.fitted.errors(self.coordinates_in_data, self.values, self.posterior)
+        given = self.coordinates_in_data, self.values, self.posterior
+        found = lambda rows: self.fitted.errors(*(part[rows] for part in given))
+        return in_pieces(found, len(self.number))
 
     @cached_property
     def posterior(self):
-        return self.fitted.errors.posterior(self.coordinates_in_data)
+        posterior, coordinates = self.fitted.errors.posterior, self.coordinates_in_data
+        return in_pieces(lambda rows: posterior(coordinates[rows]), len(self.number))
 
     @cached_property
     def novel(self):
