@@ -35,7 +35,7 @@ from idm_nb.app.table_map import (
 )
 from .tables import UsageError, with_values
 from ..core.files import allow_as_usual, regular, save_model
-from ..core.work import announce, chunks, undisturbed
+from ..core.work import announce, chunks, in_pieces, undisturbed
 from ..diffusion.neighbors import nearest
 from ..regression.verdict import N_NEAR
 
@@ -55,8 +55,9 @@ def known_rows(fitted):
     known, groups = np.isfinite(y).all(axis=1), fitted.rows.groups
     X, y = rows.coordinates[rows.inverse][known], y[known]
     groups = None if groups is None else groups[known]
-    near = nearest(X, fitted.placed_kept.coordinates_in_data, min(max(NEAREST), len(X)))
-    return X, y, groups, near
+    new, most = fitted.placed_kept.coordinates_in_data, min(max(NEAREST), len(X))
+    near = in_pieces(lambda rows: np.stack(nearest(X, new[rows], most), axis=1), len(new))
+    return X, y, groups, (near[:, 0].astype(int), near[:, 1])
 
 
 def neighbor_means(near, y, counts):
