@@ -56,7 +56,7 @@ def known_rows(fitted):
     X, y = rows.coordinates[rows.inverse][known], y[known]
     groups = None if groups is None else groups[known]
     new, most = fitted.placed_kept.coordinates_in_data, min(max(NEAREST), len(X))
-    near = in_pieces(lambda rows: np.stack(nearest(X, new[rows], most), axis=1), len(new))
+    near = in_pieces(lambda some: np.stack(nearest(X, some, most), axis=1), new)
     return X, y, groups, (near[:, 0].astype(int), near[:, 1])
 
 

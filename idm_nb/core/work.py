@@ -65,10 +65,12 @@ def one_thread():
 PIECE = 2500  # rows
 
 
-def in_pieces(call, n):
-    "Arrays `call(rows)` for pieces of the `n` rows, one below the other; `rows` are a slice."
-    pieces = chunks(n, 1, PIECE) or [slice(0)]
-    return np.concatenate(Parallel(prefer="threads")(map(delayed(one_thread()(call)), pieces)))
+def in_pieces(call, *parts):
+    "Arrays `call(*piece)` for pieces of arrays or matrices of equal length, one below the other."
+    rows = chunks(parts[0].shape[0], 1, PIECE) or [slice(0)]
+    pieces = ([part[k] for part in parts] for k in rows)
+    call = delayed(one_thread()(call))
+    return np.concatenate(Parallel(prefer="threads")(call(*piece) for piece in pieces))
 
 # %% ../../nbs/99_workshop/69_work.ipynb #57456ac8
 @contextmanager

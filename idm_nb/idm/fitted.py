@@ -171,9 +171,7 @@ class Placed:
     def _recalled(self, found, stored):
         "Values of `found` for new rows, in pieces, and the `stored` ones for training rows."
         new = np.flatnonzero(self.number < 0)
-        if not len(new):
-            return stored[self.number]
-        return self._joined(in_pieces(lambda rows: found(new[rows]), len(new)), stored)
+        return self._joined(in_pieces(found, new), stored) if len(new) else stored[self.number]
 
     def _joined(self, new, stored):
         "The values `new` of new rows, and the `stored` ones for training rows."
@@ -209,8 +207,7 @@ class Placed:
             return [step[self.number] for step in known]
         feature = fitted.lifted(self.values[new], self.branch[new])
         moved = fitted.flow.move(self.points[new], feature)
-        pairs = zip(moved, known, strict=True)
-        return [self._joined(at, old) for at, old in pairs]
+        return [self._joined(*pair) for pair in zip(moved, known, strict=True)]
 
     @cached_property
     def embedding(self):
@@ -218,14 +215,11 @@ class Placed:
 
     @cached_property
     def errors(self):
-        given = self.coordinates_in_data, self.values, self.posterior
-        found = lambda rows: self.fitted.errors(*(part[rows] for part in given))
-        return in_pieces(found, len(self.number))
+        return in_pieces(self.fitted.errors, self.coordinates_in_data, self.values, self.posterior)
 
     @cached_property
     def posterior(self):
-        posterior, coordinates = self.fitted.errors.posterior, self.coordinates_in_data
-        return in_pieces(lambda rows: posterior(coordinates[rows]), len(self.number))
+        return in_pieces(self.fitted.errors.posterior, self.coordinates_in_data)
 
     @cached_property
     def novel(self):
