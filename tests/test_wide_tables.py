@@ -114,7 +114,7 @@ def test_each_row_is_placed_once_and_few_together(cells, fitted, monkeypatch):
         counts.append(len(frame))
         return place(self, frame)
 
-    monkeypatch.setattr("idm_nb.app.results.PIECE", 70)
+    monkeypatch.setattr("idm_nb.app.results.AT_ONCE", 70)
     monkeypatch.setattr(FittedTable, "place", counted)
     pd.testing.assert_frame_equal(results_of_all(table, found), expected, rtol=1e-9, atol=1e-9)
     assert counts == [70, 70, 52]

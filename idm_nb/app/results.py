@@ -43,7 +43,7 @@ from ..regression.verdict import N_NEAR
 NEAREST = (1, 2, 3, 5, 10, 20, 40)  # numbers of neighbours that are tried
 
 
-def known_rows(fitted):
+def rows_to_compare(fitted):
     """Training rows of a FittedTable whose feature is known, and the nearest to each row kept back.
 
     Returns
@@ -70,7 +70,7 @@ def neighbor_means(near, y, counts):
 
 
 def plain_methods(fitted, known):
-    "R2 of nearest neighbours and ridge regression on rows kept back; `known` are `known_rows`."
+    "R2 of nearest neighbours and ridge regression on rows kept back; `known` are `rows_to_compare`."
     X, y, groups, near = known
     new, truth = fitted.placed_kept.coordinates_in_data, fitted.coding.encode(fitted.kept.truth)
     grouped = groups is not None and len(np.unique(groups)) >= 5
@@ -92,7 +92,7 @@ def held_out_numbers(fitted, known):
 
     Parameters
     ----------
-    fitted : FittedTable; known : its `known_rows`
+    fitted : FittedTable; known : its `rows_to_compare`
 
     Returns
     -------
@@ -186,7 +186,7 @@ def row_results(table, fitted, placed=None):
     return with_values(found, truth)[[*names[:at], *truth, *names[at:]]]
 
 
-PIECE = 10_000  # rows that are placed together
+AT_ONCE = 10_000  # rows that are placed together
 
 
 def results_of_all(table, fitted):
@@ -198,7 +198,7 @@ def results_of_all(table, fitted):
     """
     kept = np.isin(table.rows, fitted.kept.numbers)
     rest = np.flatnonzero(~kept)
-    found = [row_results(table.part(rest[k]), fitted) for k in chunks(len(rest), 1, PIECE)]
+    found = [row_results(table.part(rest[k]), fitted) for k in chunks(len(rest), 1, AT_ONCE)]
     if kept.any():
         found.append(row_results(table.part(kept), fitted, fitted.placed_kept))
     return pd.concat(found).sort_values("row", ignore_index=True)
@@ -321,7 +321,7 @@ def write_results(model, parts, out, verbose=False, n_jobs=1, **more):
     """
     fitted, out = model.fitted_, Path(out).resolve()
     announce(verbose, "rows that were kept back")
-    known = known_rows(fitted) if len(fitted.kept) else None
+    known = rows_to_compare(fitted) if len(fitted.kept) else None
     numbers = held_out_numbers(fitted, known) if len(fitted.kept) else None
     plain = plain_methods(fitted, known) if len(fitted.kept) else None
     del known
