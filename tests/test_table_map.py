@@ -436,3 +436,18 @@ def test_a_misprint_makes_no_branches_and_hides_no_column(column):
     model = fit(table, "y", holdout=0)
     assert model.fitted_.branches.n_branches == 2
     assert model.relevance().query("above_chance").column.tolist()[:2] == ["acid", "heat"]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1])
+def test_a_new_gap_in_a_column_of_the_feature_is_novel(share):
+    rng = np.random.default_rng(0)
+    heat, flow = rng.uniform(size=(2, 300))
+    table = pd.DataFrame(
+        {"heat": np.where(rng.uniform(size=300) < share, np.nan, heat), "flow": flow}
+    )
+    model = fit(table.assign(y=heat + 0.1 * flow), "y")
+    new = pd.DataFrame({"heat": [np.nan, 0.5], "flow": [0.5, 0.5]})
+    found = model.predict(new)
+    # without an example of gaps nothing is known of their error; else it is part of the error
+    assert found.novel.tolist() == [share == 0, False]
+    assert share == 0 or found.standard_error[0] > 3 * found.standard_error[1]

@@ -433,11 +433,14 @@ class TableEncoder(Storage):
         return sp.hstack([*plain, *many], "csr") if len(plain + many) > 1 else (plain + many)[0]
 
     def unknown(self, frame):
-        "Mask `(N,)` of rows of a `frame` with a word that training had not."
-        words = [part for part in self.plain if isinstance(part, WordColumn)]
-        return np.any(
-            [np.zeros(len(frame), bool), *(p.unknown(frame[p.name]) for p in words)], axis=0
-        )
+        "Mask `(N,)` of rows of a `frame` with a word that training had not, or with a gap where it had none."
+        found = np.zeros(len(frame), bool)
+        for k, part in enumerate(self.plain):
+            if isinstance(part, WordColumn):
+                found |= part.unknown(frame[part.name])
+            elif part.kind != "text" and k not in self.marked:
+                found |= frame[part.name].isna().to_numpy()
+        return found
 
 # %% ../../nbs/12_application/47b_columns.ipynb #74f7ad9f
 FAR = 0.5  # standard deviations by which numbers of two rows are said to differ

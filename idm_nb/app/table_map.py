@@ -533,7 +533,7 @@ class FittedTable(EncodedTable):
         return self.encoder.encode(frame, self.model.map_.rows.X)
 
     def place(self, frame):
-        "`Placed` rows of a typed `frame`; a row with a word that training had not is novel."
+        "`Placed` rows of a typed `frame`; novel with a word, or a gap, that training had not."
         placed, unknown = self.model.map_.place(self.encode(frame)), self.encoder.unknown(frame)
         if unknown.any():
             placed.novel = placed.novel | unknown
@@ -1445,7 +1445,8 @@ class TableMap(Storage, BaseEstimator):
         Returns
         -------
         DataFrame with the row and its name, `predicted_<feature>`, `standard_error`, `branch`, `novel`
-        (unlike all training rows, or with a word that they do not have: do not trust its error);
+        (unlike all training rows, or with a word that they do not have or a gap where they have none:
+        do not trust its error);
         it has the index of a pandas `table`
         """
         return indexed(results_of(self.fitted_, self.typed(table), coordinates), table)
