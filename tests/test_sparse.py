@@ -259,6 +259,9 @@ def test_landmarks_of_a_sparse_table(wide):
     dense = IteratedDiffusionMap(landmarks=150, random_state=0).fit(X, y)
     assert np.array_equal(model.landmarks_, dense.landmarks_) and model.verdict_.r2 > 0.9
     assert np.allclose(model.transform(sp.csr_matrix(X)), dense.transform(X), atol=1e-6)
+    placed, used = model.place(sp.csr_matrix(X)), np.isin(np.arange(600), model.landmarks_)
+    assert not placed.novel[used].any()  # although axes follow the rows of which they are made
+    assert placed.errors[used].mean() < 1.5 * placed.errors[~used].mean()
 
 
 def test_a_diffusion_map_of_a_sparse_table(wide, tmp_path):

@@ -219,7 +219,10 @@ class Placed:
 
     @cached_property
     def posterior(self):
-        return in_pieces(self.fitted.errors.posterior, self.coordinates_in_data)
+        rows, errors = self.fitted.rows, self.fitted.errors
+        found = in_pieces(errors.posterior, self.coordinates_in_data)
+        used = (self.number >= 0) & rows.known[self.number]  # the axes of a wide table follow them
+        return np.where(used, np.minimum(found, errors.largest), found)
 
     @cached_property
     def novel(self):
