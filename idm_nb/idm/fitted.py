@@ -186,9 +186,8 @@ class Placed:
 
     @cached_property
     def values(self):
-        values, X, coordinates = self.fitted.estimate.values, self.X, self.coordinates_in_data
-        place = lambda new: values(X[new], coordinates[new])
-        return self._recalled(place, self.fitted.values)
+        values, X, known = self.fitted.estimate.values, self.X, self.coordinates_in_data
+        return self._recalled(lambda new: values(X[new], known[new]), self.fitted.values)
 
     @cached_property
     def branch(self):
@@ -219,10 +218,8 @@ class Placed:
 
     @cached_property
     def posterior(self):
-        rows, errors = self.fitted.rows, self.fitted.errors
-        found = in_pieces(errors.posterior, self.coordinates_in_data)
-        used = (self.number >= 0) & rows.known[self.number]  # the axes of a wide table follow them
-        return np.where(used, np.minimum(found, errors.largest), found)
+        used = (self.number >= 0) & self.fitted.rows.known[self.number]
+        return in_pieces(self.fitted.errors.posterior, self.coordinates_in_data, used)
 
     @cached_property
     def novel(self):

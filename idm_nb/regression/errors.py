@@ -163,9 +163,13 @@ class ErrorModel(Storage):
         "Variances `(q, f)` of `terms` `(4, q, f)`, in the same unit."
         return (1 - self.share) * np.tensordot(self.weights, terms, axes=1) + self.share
 
-    def posterior(self, X):
-        "Posterior variance `(q,)` at rows `(q, m)`; above `largest` they are unlike all training rows."
-        return self.variance(self.axes(X))
+    def posterior(self, X, used=False):
+        """Posterior variance `(q,)` at rows `(q, m)`; above `largest` they are unlike all training rows.
+
+        It is `largest` at most at rows `used` `(q,)` bool for training: axes of a wide table follow them.
+        """
+        found = self.variance(self.axes(X))
+        return np.where(used, np.minimum(found, self.largest), found)
 
     def __call__(self, X, values=None, variance=None):
         """Standard errors `(q, f)` at rows `(q, m)`.
