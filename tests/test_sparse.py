@@ -245,6 +245,17 @@ def test_a_sparse_table_is_never_dense():
     assert peak < 0.2 * 8 * 1200 * 60000
 
 
+def test_ridge_regression_needs_two_squares_of_the_rows():
+    X = sp.random_array((1600, 3000), density=0.02, rng=0, format="csr")
+    y = np.random.default_rng(0).normal(size=(1600, 1))
+    tracemalloc.start()
+    RidgeEstimate(random_state=0).fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    table = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    assert peak < 2 * table + 2 * 8 * 1600**2 + 2**23
+
+
 def test_a_leaking_column_is_found_among_many(wide):
     X, y = wide
     table = sp.csr_matrix(np.c_[X, np.round(y, 1)])

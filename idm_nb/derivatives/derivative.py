@@ -239,14 +239,14 @@ class LocalRegression(Storage):
             square = np.sort(np.sum((found - features[tried]) ** 2, axis=1))
             errors[reach] = float(np.sqrt(square[: max(1, int(0.95 * len(square)))].mean()))
         best = min(errors, key=errors.get)
-        predictions, derivatives = affine_fit(data, points, *near, best)
         self.graph, self.features, self.groups, self.sizes = graph, features, groups, weights
         self.errors_, self.reach_ = errors, best
-        self.predictions_, self.derivatives_ = predictions, derivatives
+        self.predictions_ = affine_fit(data, points, *near, best)[0]
+        vars(self).pop("derivatives_", None)
         return self
 
     @cached_property
-    def derivatives_(self):  # not in files: computed again for a loaded model
+    def derivatives_(self):
         return self.predict(self.graph.points, self.graph, self.groups)[1]
 
     def predict(self, queries, neighborhood=None, query_groups=None):

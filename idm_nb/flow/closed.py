@@ -34,7 +34,8 @@ def explained_steps(points, values, neighbors):
     """
     n = values.shape[1]
     explained, total, changed = np.empty((3, len(points)))
-    for piece in chunks(len(points), 16 * neighbors.shape[1] * (n + points.shape[1])):
+    width = 16 * neighbors.shape[1] * (n + points.shape[1])
+    for piece in chunks(len(points), width, budget=2**23):
         near = neighbors[piece]
         steps, changes = (
             points[near] - points[piece][:, None],

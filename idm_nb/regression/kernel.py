@@ -104,21 +104,31 @@ def of_inverse(inverse):
     )
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #8f7560af
-def of_root(U):
-    "The `rest` of `left_out` for `M = U U'` with `U` `(N, q)`; only its blocks are multiplied out."
+def of_root(U, weight=1.0):
+    """The `rest` of `left_out` for `M = U diag(weight) U'` with `U` `(N, q)` and `weight` `(q,)`.
+
+    Only its blocks are multiplied out, from a few MiB of `U` at a time.
+    """
+    root = np.sqrt(weight)
 
     def rest(rows):
-        if rows is None:
-            return np.einsum("ij,ij->i", U, U)
-        part = U[rows]
-        return part @ part.transpose(0, 2, 1)
+        shape = (len(U),) if rows is None else (*rows.shape, rows.shape[1])
+        found, length = np.empty(shape), 8 * U.shape[1] * int(np.prod(shape[2:]))
+        for piece in chunks(len(found), length, budget=2**23):
+            if rows is None:
+                part = U[piece] * root
+                found[piece] = np.einsum("ij,ij->i", part, part)
+            else:
+                part = U[rows[piece]] * root
+                found[piece] = part @ part.transpose(0, 2, 1)
+        return found
 
     return rest
 
 
-def of_factor(U):
-    "The `rest` of `left_out` for `H = U U'` with `U` `(N, q)`."
-    share = of_root(U)
+def of_factor(U, weight=1.0):
+    "The `rest` of `left_out` for `H = U diag(weight) U'`, see `of_root`."
+    share = of_root(U, weight)
     return lambda rows: 1 - share(None) if rows is None else np.eye(rows.shape[1]) - share(rows)
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #3b17c849
@@ -260,6 +270,7 @@ class RowSpectrum:
     Attributes
     ----------
     mean : (m,) array; U : (N, r) array; size : (r,) array, without directions of no spread
+    whole : (N, r + 1) array, `U` and the direction of the mean
     """
 
     def __init__(self, X, s):
@@ -271,15 +282,18 @@ class RowSpectrum:
             columns = X if dense else X.tocsc()
             gram = inner_products(columns, self.mean, s[:, None])
             del columns
-            values, vectors = eigh(gram, overwrite_a=True, check_finite=False)
+            values, U = eigh(gram, overwrite_a=True, check_finite=False)
             del gram
             keep = values > max(X.shape) * np.finfo(float).eps * values[-1]
-            self.U, self.size = vectors[:, keep], np.sqrt(values[keep])
+            size = np.sqrt(np.maximum(values, 0))
         else:
             centered = s[:, None] * (X - self.mean)
             U, size, Vt = np.linalg.svd(centered, full_matrices=False)
             keep = size > 1e-10 * size[0]
-            self.U, self.size, self.axes = U[:, keep], size[keep], Vt[keep].T
+            self.axes = Vt[keep].T
+        U, self.size = U[:, keep], size[keep]
+        self.whole = np.c_[U, s / np.linalg.norm(s)]
+        self.U = self.whole[:, :-1]
 
     def slopes(self, values):
         "Map `(m, n)` of columns for the `values` `(r, n)` of the directions."
@@ -303,13 +317,11 @@ class RidgeSmoother(Smoother):
         self.mean, self.level = spectrum.mean, np.average(y, axis=0, weights=s**2)
         U, size, target = spectrum.U, spectrum.size, s[:, None] * (y - self.level)
         projected, least = U.T @ target, np.inf
-        root = np.empty((len(y), len(size) + 1))
-        root[:, -1] = s / np.linalg.norm(s)
 
         def smoothed(share):
             "Residuals of the directions that are kept by their `share` `(r,)`, and the `rest` of `left_out`."
-            np.multiply(U, np.sqrt(share), out=root[:, :-1])
-            return target - U @ (share[:, None] * projected), of_factor(root)
+            rest = of_factor(spectrum.whole, np.r_[share, 1])
+            return target - U @ (share[:, None] * projected), rest
 
         tens = groups if 2 * len(size) < len(y) else in_tens(groups, len(y))
         for ridge in RIDGES * np.sum(size**2):
@@ -480,7 +492,7 @@ def search_length_and_noise(points, target, groups=None):
             if groups is None:
                 residuals = alpha / (vectors**2 @ weight)[:, None]
             else:
-                residuals = left_out(alpha, of_root(vectors * np.sqrt(weight)), groups)
+                residuals = left_out(alpha, of_root(vectors, weight), groups)
             error = rms(residuals)
             if error < least:
                 least, best = error, (float(length), float(noise), alpha, residuals)
