@@ -74,8 +74,10 @@ idm_nb.in_parts(total, *sys.argv[1:], rows=100)
 
 
 @linux
-@pytest.mark.parametrize("source, target", [("X.npy", "sums.csv"), ("X.csv.gz", "sums.npy")])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    "source, target, number",
+    [("X.npy", "sums.csv", signal.SIGKILL), ("X.csv.gz", "sums.npy", signal.SIGINT)],
+)
 def test_a_run_that_was_ended_goes_on(tmp_path, source, target, number):
     X = np.random.default_rng(0).normal(size=(1000, 3)).round(3)
     write(tmp_path / source, X)
