@@ -304,7 +304,7 @@ def test_raw_columns_and_what_is_new_in_them(here, capsys):
         run(f"predict out/model.npz new.csv --out p.csv --quiet {options}")
         said = capsys.readouterr().err
         assert (
-            "'code': no word of training, such as '8'; they are none of the known words, in 2"
+            "'code': no word of training, such as '8'; they are none of the known words, in 1"
             in said
         )
         assert "column 'x': gaps, and none in training; they are filled, in 1 row\n" in said

@@ -15,11 +15,13 @@ import scipy.sparse as sp
 from pandas.api.extensions import ExtensionArray, ExtensionDtype
 from pandas.api.indexers import check_array_indexer
 from scipy.sparse.linalg import svds
+from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.impute import KNNImputer
 
 from ..core.files import Storage
-from ..core.rows import column_means, fix_signs
+from ..core.rows import PrincipalAxes, column_means, fix_signs
+from ..core.work import chunks
+from ..diffusion.neighbors import nearest
 from ..regression.cautions import far_features, is_spectrum
 
 # %% ../../nbs/12_application/47b_columns.ipynb #bec23a7d
@@ -42,7 +44,7 @@ class NumberColumn(Storage):
 
 @dataclass(frozen=True)
 class WordColumn(Storage):
-    "A column of words: a coordinate for each of `words`, in multiples of `unit`; None is a gap."
+    "A column of words: a coordinate for each of `words`, in multiples of `unit`."
 
     name: str
     words: list
@@ -50,30 +52,25 @@ class WordColumn(Storage):
     kind = "words"
 
     def encode(self, column):
-        "Coordinates `(N, k)` of a `column`; without an entry for words that are not known."
-        cells = as_words(column).to_numpy()
-        return np.stack([cells == as_word(word) for word in self.words], axis=1) / self.unit
+        "Coordinates `(N, k)` of a `column`, NaN for gaps; without an entry for words that are not known."
+        cells = as_words(column)
+        found = np.stack([cells == word for word in self.words], axis=1) / self.unit
+        found[cells.isna()] = np.nan
+        return found
 
     def labels(self):
-        return [f"{self.name} = {'(gap)' if word is None else word}" for word in self.words]
+        return [f"{self.name} = {word}" for word in self.words]
 
     def unknown(self, column):
         "Mask of the rows of a `column` with a word that is not known."
-        return ~as_words(column).isin([as_word(word) for word in self.words]).to_numpy()
-
-
-GAP = "\0gap"  # in the place of a gap; numpy ignores zeros at the end of text
-
-
-def as_word(value):
-    "A word of a column; a mark if the `value` is None, which is a gap."
-    return GAP if value is None else value
+        cells = as_words(column)
+        return (cells.notna() & ~cells.isin(self.words)).to_numpy()
 
 
 def as_words(column):
-    "Words of a column, with a mark for gaps; numbers as text."
+    "Words of a column, None for gaps; numbers as text."
     cells = column.astype(object).where(column.notna(), None)
-    return cells.map(lambda c: as_word(c if c is None else str(c).strip()))
+    return cells.map(lambda c: c if c is None else str(c).strip())
 
 # %% ../../nbs/12_application/47b_columns.ipynb #8b3f18ef
 TEXT_AXES, HASHES = 30, 2**12
@@ -306,7 +303,7 @@ def plan_of(column):
         if distinct > WORDS_AS_COLUMNS:
             use = f"text: {TEXT_AXES} coordinates from groups of letters"
             return ColumnPlan(kind="text", use=use, data=True, **facts)
-        use = f"a coordinate for each word{', one for gaps' * bool(gaps)}"
+        use = "a coordinate for each word" + filled
         return ColumnPlan(kind="words", use=use, data=True, **facts)
     if name == "date":
         cycles = DateColumn.of(column).cycles
@@ -336,6 +333,78 @@ def number_columns(frame, names, standard):
     unit = np.where(binary.all(axis=0) | (unit == 0), 1.0, unit)
     return [NumberColumn(n, float(c), float(u)) for n, c, u in zip(names, center, unit)]
 
+# %% ../../nbs/12_application/47b_columns.ipynb #donors-code
+N_DONORS = 32  # training rows of which each lends its cells to a gap
+
+
+class Donors:
+    """Training rows whose cells may stand in the gaps of a row: those of which the same is expected there.
+
+    What is expected in some coordinates is linear in all others; the covariance is shrunk by the rule
+    of Ledoit and Wolf (2004).
+
+    Parameters
+    ----------
+    known : (n, k) array, coordinates of training rows, NaN for gaps
+    """
+
+    def __init__(self, known):
+        self.known = known[np.random.default_rng(0).permutation(len(known))]
+        self.gaps, self.count = np.isnan(self.known), min(N_DONORS, len(known))
+
+    @cached_property
+    def covariance(self):
+        "Mean `(k,)`; the axes `(k, r)` of the covariance, and the shares `(r,)` that are not shrunk."
+        mean = np.nanmean(self.known, axis=0)
+        centered = np.where(self.gaps, 0, self.known - mean)
+        axes, shrinkage = PrincipalAxes(centered).axes, ledoit_wolf_shrinkage(centered)
+        variance = (1 - shrinkage) * (centered @ axes).var(axis=0)
+        floor = max(shrinkage, 1e-9) * centered.var(axis=0).mean()
+        return mean, axes, variance / np.maximum(variance + floor, 1e-300)
+
+    @cached_property
+    def centered(self):
+        "The rows without gaps, less their mean: the gaps hold what is expected there."
+        found = np.where(self.gaps, 0, self.known - self.covariance[0])
+        for own, rows in patterns(self.gaps):
+            found[np.ix_(rows, own)] = self.expected(found[rows], own)
+        return found
+
+    def expected(self, centered, own):
+        "What is expected at the places `own` of rows `centered` `(q, k)`, from all other places."
+        _, axes, shares = self.covariance
+        apart = centered[:, own] - (centered @ axes * shares) @ axes[own].T
+        matrix = np.eye(len(own)) - axes[own] * shares @ axes[own].T
+        return centered[:, own] - np.linalg.solve(matrix, apart.T).T
+
+    def copies(self, raw):
+        "Copies `(q, n, k)` of rows `raw` `(q, k)`; in each, one training row lends cells to the gaps."
+        gaps, mean = np.isnan(raw), self.covariance[0]
+        centered = np.where(gaps, 0, raw - mean)
+        found = np.repeat(raw[:, None], self.count, axis=1)
+        for own, rows in patterns(gaps):
+            lacking = self.gaps[:, own].sum(axis=1)
+            known = self.centered[lacking <= np.sort(lacking)[self.count - 1]]
+            asked = self.expected(centered[rows], own)
+            near = nearest(self.expected(known, own), asked, self.count)[0]
+            places = np.ix_(rows, range(self.count), own)
+            found[places] = (known[:, own] + mean[own])[near]
+        return found
+
+    def fill(self, raw):
+        "Rows `raw` `(q, k)`, the gaps filled as in their first copies."
+        for piece in chunks(len(raw), 8 * self.count * raw.shape[1]):
+            raw[piece] = self.copies(raw[piece])[:, 0]
+        return raw
+
+
+def patterns(gaps):
+    "For each set of places with gaps in a mask `(q, k)`: the places, and the rows that have them."
+    sets, kind = np.unique(gaps, axis=0, return_inverse=True)
+    order = np.argsort(kind := kind.ravel(), kind="stable")
+    rows = np.split(order, np.flatnonzero(np.diff(kind[order])) + 1)
+    return [(np.flatnonzero(own), rows) for own, rows in zip(sets, rows) if own.any()]
+
 # %% ../../nbs/12_application/47b_columns.ipynb #831a0b79
 def encoder_of(column, plan, dates):
     """The encoder of a `column` that does not hold numbers.
@@ -348,10 +417,9 @@ def encoder_of(column, plan, dates):
         return DateColumn.of(column, dates.get(plan.name))
     if plan.kind != "words":
         return (TextColumn if plan.kind == "text" else SparseColumns).of(column)
-    cells = as_words(column)
-    words = sorted(set(cells) - {GAP}) + [None] * bool((cells == GAP).any())
+    words = sorted(set(as_words(column).dropna()))
     hot = WordColumn(plan.name, words, 1.0).encode(column)
-    return WordColumn(plan.name, words, float(np.sqrt(hot.var(axis=0).sum())) or 1.0)
+    return WordColumn(plan.name, words, float(np.sqrt(np.nanvar(hot, axis=0).sum())) or 1.0)
 
 # %% ../../nbs/12_application/47b_columns.ipynb #72d7a52e
 @dataclass(frozen=True)
@@ -371,6 +439,9 @@ class TableEncoder(Storage):
 
     plain = property(lambda self: [part for part in self.parts if part.kind != "sparse"])
     many = property(lambda self: [part for part in self.parts if part.kind == "sparse"])
+    # coordinates without marks of gaps and sparse rows
+    width = property(lambda self: sum(len(part.labels()) for part in self.plain))
+    lenders = cached_property(lambda self: Donors(self.donors))
 
     @property
     def names(self):
@@ -392,9 +463,13 @@ class TableEncoder(Storage):
         order = sorted(plans, key=lambda plan: plan.kind == "sparse")
         parts = [found.get(p.name) or encoder_of(frame[p.name], p, dates or {}) for p in order]
         known = cls(parts, [], None)
-        gaps = [np.isnan(part.encode(frame[part.name])).any() for part in known.plain]
-        raw = known.raw(frame) if any(gaps) else None
-        return cls(parts, np.flatnonzero(gaps).tolist(), raw)
+        raw = known.raw(frame)
+        gaps = np.unique(known.owners[: raw.shape[1]][np.isnan(raw).any(axis=0)])
+        return cls(parts, gaps.tolist(), raw if len(gaps) else None)
+
+    def donors_of(self, X):
+        "`Donors` for gaps: `lenders`, or, if training had no gaps, encoded rows `X` `(n, m)` of it."
+        return Donors(as_dense(X[:, : self.width])) if self.donors is None else self.lenders
 
     @property
     def owners(self):
@@ -419,28 +494,57 @@ class TableEncoder(Storage):
 
         Parameters
         ----------
-        frame : DataFrame of typed columns
-        donors : (n, m) array, default None: rows without gaps to fill from, where training had none
+        frame : DataFrame of typed columns; donors : Donors, default None: `lenders`
         """
         raw = self.raw(frame)
         gaps = np.isnan(raw)
-        marks = [gaps[:, self.owners[: raw.shape[1]] == k].any(axis=1) for k in self.marked]
+        marks = [gaps[:, self.owners[: self.width] == k].any(axis=1) for k in self.marked]
         if gaps.any():
-            known = as_dense(donors[:, : raw.shape[1]]) if self.donors is None else self.donors
-            raw[gaps] = KNNImputer().fit(known).transform(raw)[gaps]
+            some = gaps.any(axis=1)
+            raw[some] = (donors or self.lenders).fill(raw[some])
         plain = [np.column_stack([raw, *marks])] if self.plain else []
         many = [part.encode(frame[part.name]) for part in self.many]
         return sp.hstack([*plain, *many], "csr") if len(plain + many) > 1 else (plain + many)[0]
 
     def unknown(self, frame):
-        "Mask `(N,)` of rows of a `frame` with a word that training had not, or with a gap where it had none."
-        found = np.zeros(len(frame), bool)
-        for k, part in enumerate(self.plain):
-            if isinstance(part, WordColumn):
-                found |= part.unknown(frame[part.name])
-            elif part.kind != "text" and k not in self.marked:
-                found |= frame[part.name].isna().to_numpy()
-        return found
+        "Mask `(N,)` of rows of a `frame` with a word that training had not."
+        words = [part for part in self.plain if isinstance(part, WordColumn)]
+        return np.any(
+            [np.zeros(len(frame), bool), *(p.unknown(frame[p.name]) for p in words)], axis=0
+        )
+
+# %% ../../nbs/12_application/47b_columns.ipynb #copies-code
+def gaps_of(encoder, frame):
+    "Mask `(N, k)` of the coordinates of a `frame`, by a TableEncoder, that are gaps."
+    of = [frame[p.name].isna() & (p.kind != "text") for p in encoder.plain]
+    whole = np.array(of, bool).reshape(len(of), len(frame)).T
+    return whole[:, encoder.owners[: encoder.width]]
+
+
+def marked_gaps(encoder, X):
+    "Mask `(N, k)` of the coordinates of encoded rows `X` that were gaps, by their marks."
+    marks = as_dense(X[:, encoder.width : encoder.width + len(encoder.marked)])
+    found = np.zeros((X.shape[0], encoder.width), bool)
+    for k, mark in zip(encoder.marked, marks.T):
+        found[:, encoder.owners[: encoder.width] == k] = mark[:, None] > 0
+    return found
+
+
+def copies_of(encoder, X, gaps, donors):
+    """Encoded rows with gaps as they might be, `(q n, m)`, n for each: with marks, and without.
+
+    Parameters
+    ----------
+    encoder : TableEncoder; X : (q, m) array or CSR matrix, encoded rows; gaps : (q, k) mask
+    donors : Donors
+    """
+    k, end = encoder.width, encoder.width + len(encoder.marked)
+    found = donors.copies(np.where(gaps, np.nan, as_dense(X[:, :k])))
+    same = np.repeat(np.arange(len(found)), found.shape[1])
+    plain, marks, many = found.reshape(-1, k), as_dense(X[:, k:end])[same], X[:, end:][same]
+    joined = lambda part: np.column_stack([plain, part])
+    whole = [joined(marks), joined(0 * marks)] if encoder.marked else [plain]
+    return [sp.hstack([part, many], "csr") if encoder.many else part for part in whole]
 
 # %% ../../nbs/12_application/47b_columns.ipynb #74f7ad9f
 FAR = 0.5  # standard deviations by which numbers of two rows are said to differ
@@ -483,6 +587,5 @@ def surprises(encoder, frame):
         if isinstance(part, WordColumn):
             rows = part.unknown(frame[part.name])
             if rows.any():
-                words = frame[part.name][rows].dropna()
-                found[part.name] = int(rows.sum()), next(iter(words), "")
+                found[part.name] = int(rows.sum()), str(frame[part.name][rows].iloc[0])
     return found

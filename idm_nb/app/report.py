@@ -230,7 +230,7 @@ class Effect:
         frame = rows.part(np.unique(np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int))).frame
         column = frame[name]
         if part.kind == "words":
-            values = [word for word in part.words if word is not None]
+            values = part.words
         elif part.kind == "text":
             values = list(column.value_counts().index[:STEPS])
         else:

@@ -7,7 +7,7 @@ __all__ = ['TableMap']
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #2fc14da1
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,11 +20,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from .anndata import likely_groups
 from idm_nb.app.columns import (
+    N_DONORS,
     ColumnPlan,
     NumberColumn,
     TableEncoder,
     cells_of,
+    copies_of,
     differing,
+    gaps_of,
+    marked_gaps,
     plan_of,
     plan_of_rows,
     surprises,
@@ -46,10 +50,11 @@ from ..branches.support import SUPPORT
 from ..core.checks import MOST_AXES, check_choice, check_number, is_auto
 from ..core.files import Storage
 from ..core.rows import POOL
-from ..core.work import announce, labels_of, one_thread
+from ..core.work import announce, chunks, labels_of, one_thread
 from ..diffusion.neighbors import nearest
 from ..idm.beyond_memory import LAZY_LANDMARKS, pool_rows
 from ..idm.estimator import IteratedDiffusionMap, checked, estimated, fit_map, prepare, warn_of
+from ..idm.fitted import Placed
 from ..idm.reeb import reeb_graph
 from ..regression.cautions import audit, far_features
 from ..regression.kernel import some_rows
@@ -476,6 +481,117 @@ class SomeRows(Storage):
         groups = None if self.groups is None else self.groups[chosen]
         return SomeRows(self.numbers[chosen], columns, self.truth[chosen], groups)
 
+# %% ../../nbs/12_application/48b_table_map.ipynb #gaps-code
+def means_over_copies(call, encoder, X, gaps, donors):
+    """Means `(q, w)` of `call(*copies)` `(q n, w)` over the copies of rows with gaps.
+
+    Parameters
+    ----------
+    call : function of encoded rows, with and without marks of gaps (one if training had none)
+    encoder, X, gaps, donors : see `copies_of`
+    """
+
+    def of(rows):
+        found = call(*copies_of(encoder, X[rows], gaps[rows], donors))
+        return found.reshape(len(gaps[rows]), -1, found.shape[1]).mean(axis=1)
+
+    return np.vstack([of(rows) for rows in chunks(len(gaps), 8 * N_DONORS * X.shape[1])])
+
+
+def hidden_by_gaps(encoder, estimate, X, values):
+    """Mean squared differences `(N, n)` that gaps may make in predictions; 0 for rows without gaps.
+
+    Parameters
+    ----------
+    encoder : TableEncoder; estimate : FeatureRegressor; X : (N, m) array or CSR matrix, encoded rows
+    values : (N, n) array, predictions
+    """
+    gaps = marked_gaps(encoder, X)
+    some = gaps.any(axis=1)
+
+    def moments(_, whole):
+        at = estimate.values(whole)
+        return np.hstack([at, at**2])
+
+    found, hidden = (
+        means_over_copies(moments, encoder, X[some], gaps[some], encoder.lenders),
+        0 * values,
+    )
+    hidden[some] = squares_about(values[some], *np.hsplit(found, 2))
+    return hidden
+
+
+def squares_about(values, mean, square):
+    "Mean squares about `values`, from the `mean` and the mean `square`."
+    return np.maximum(square - mean**2, 0) + (mean - values) ** 2
+
+# %% ../../nbs/12_application/48b_table_map.ipynb #placed-code
+class PlacedWithGaps(Placed):
+    """Results for rows of a table, those with gaps by copies to which training rows lend the cells.
+
+    The prediction is the mean over the copies, its squared error that of a copy about it, and the
+    branch that of most copies. (Where training had gaps, too, copies with marks are predicted, because
+    a gap may tell something.)
+
+    Parameters
+    ----------
+    fitted : FittedTable; frame : DataFrame of typed columns
+    """
+
+    def __init__(self, fitted, frame):
+        super().__init__(fitted.model.map_, fitted.encode(frame))
+        self.encoder, self.donors = fitted.encoder, fitted.donors
+        self.gaps = gaps_of(fitted.encoder, frame)
+        self.some = self.gaps.any(axis=1)
+        self.new = self.some & (self.number < 0)
+
+    @cached_property
+    def over_copies(self):
+        "Means over copies: of predictions, of what gaps may hide, of variances, posterior, probabilities."
+
+        def results(marked, whole=None):
+            at = Placed(self.fitted, marked if whole is None else whole)
+            values = at.values if whole is None else self.fitted.estimate.values(marked)
+            parts = values, at.values, at.values**2, at.errors**2, at.posterior[:, None]
+            return np.hstack([*parts, at.probability])
+
+        some, n = self.some, self.fitted.values.shape[1]
+        given = self.encoder, self.X[some], self.gaps[some], self.donors
+        return np.split(
+            means_over_copies(results, *given), [n, 2 * n, 3 * n, 4 * n, 4 * n + 1], axis=1
+        )
+
+    @cached_property
+    def values(self):
+        values = super().values
+        values[self.new] = self.over_copies[0][self.new[self.some]]
+        return values
+
+    @cached_property
+    def errors(self):
+        errors, (_, *moments, variance, _, _) = super().errors, self.over_copies
+        hidden = squares_about(self.values[self.some], *moments)
+        errors[self.some] = np.sqrt(variance + hidden)
+        return errors
+
+    @cached_property
+    def posterior(self):
+        posterior = super().posterior
+        posterior[self.some] = self.over_copies[4][:, 0]
+        return posterior
+
+    @cached_property
+    def probability(self):
+        probability = super().probability
+        probability[self.some] = self.over_copies[5]
+        return probability
+
+    @cached_property
+    def branch(self):
+        branch = super().branch
+        branch[self.new] = self.probability[self.new].argmax(axis=1)
+        return branch
+
 # %% ../../nbs/12_application/48b_table_map.ipynb #ae1acb35
 MOST_SHOWN = 20  # columns of a wide table that are shown with its rows
 
@@ -528,13 +644,16 @@ class FittedTable(EncodedTable):
         "Options of `read_table` for new rows: those `given`, with words and dates as in training."
         return reading_of_new(self, given)
 
+    donors = cached_property(lambda self: self.encoder.donors_of(self.model.map_.rows.X))
+
     def encode(self, frame):
         "Coordinates `(N, m)` of the rows of a `frame`; gaps are filled from training rows."
-        return self.encoder.encode(frame, self.model.map_.rows.X)
+        return self.encoder.encode(frame, self.donors)
 
     def place(self, frame):
-        "`Placed` rows of a typed `frame`; novel with a word, or a gap, that training had not."
-        placed, unknown = self.model.map_.place(self.encode(frame)), self.encoder.unknown(frame)
+        "`PlacedWithGaps` of a typed `frame`; a row with a word that training had not is novel."
+        whole, unknown = not gaps_of(self.encoder, frame).any(), self.encoder.unknown(frame)
+        placed = self.model.map_.place(self.encode(frame)) if whole else PlacedWithGaps(self, frame)
         if unknown.any():
             placed.novel = placed.novel | unknown
         return placed
@@ -608,10 +727,10 @@ def contrast_of(fitted):
     if many or encoder.many:
         table, names = (many[0].table, many[0].names) if many else (X, encoder.labels())
         return branch_contrast(graph, X, table=table, columns=names, **options)
-    for label, owner, column in zip(encoder.labels(), encoder.owners, X.T):
+    for k, (label, owner, column) in enumerate(zip(encoder.labels(), encoder.owners, X.T)):
         number, part = fitted.rows.columns.get(label), encoder.parts[owner]
         plain = number is None or number.dtype.kind not in "iuf" or np.isnan(number).any()
-        unit = part.unit if part.kind == "words" else 1.0  # ones and zeros
+        unit = part.unit if part.kind == "words" and k < encoder.width else 1.0  # ones and zeros
         table.append(column * unit if plain else number)
     options |= dict(table=np.column_stack(table), columns=encoder.labels())
     return branch_contrast(graph, X, **options)
@@ -682,10 +801,14 @@ def fit_table(options, source):
         counts=table.counts,
     )
     estimate, verdict = estimated(rows, settings, what, cautions)
-    found = None, None
+    found, hidden = (None, None), {}
+    if encoder.marked:
+        hidden["hidden"] = partial(hidden_by_gaps, encoder, estimate)
     if options.scale == "standard" and verdict.beats_chance:
         found = relevant_distances(encoded, rows, estimate, verdict.r2)
-    model.map_ = fit_map(rows, estimate, verdict, settings, fresh, about, found[1], SUPPORT)
+    model.map_ = fit_map(
+        rows, estimate, verdict, settings, fresh, about, found[1], SUPPORT, **hidden
+    )
     warn_of(model.map_)
     return FittedTable(**vars(encoded), model=model, known=found[0])
 
@@ -984,9 +1107,11 @@ def unseen(table, fitted, estimate, rng):
     rng : Generator, draws rows
     """
 
+    donors = table.encoder.donors_of(fitted.X)
+
     def of(rows):
         return (
-            table.encoder.encode(rows.frame, fitted.X),
+            table.encoder.encode(rows.frame, donors),
             table.coding.encode(rows.truth),
             rows.groups,
         )
@@ -1127,7 +1252,7 @@ def other_ways(fitted, row, n, branch=None):
         check_number("branch", branch, 0, fitted.branches.n_branches - 1, integer=True)
     if len(row) != 1:
         raise ValueError(f"counterparts are sought for one row, got {len(row)}")
-    placed = fitted.model.map_.place(fitted.encode(row))
+    placed = fitted.place(row)
     chosen, distance = rows_of_value(fitted, placed, n, branch, lacking(fitted, row))
     found = fitted.rows.part(chosen)
     first = {"training_row": found.numbers, "branch": fitted.branch[chosen]}
@@ -1195,7 +1320,7 @@ def ready(table, fitted, index=None):
 
 
 def what_is_new(frame, encoder):
-    """List of [column, rows, example]: words, and gaps in numbers (no example), that are new.
+    """List of [column, rows, example]: words, and gaps (no example), that are new.
 
     Parameters
     ----------
@@ -1203,23 +1328,24 @@ def what_is_new(frame, encoder):
     """
     found = surprises(encoder, frame)
     marked = {encoder.names[k] for k in encoder.marked}
-    for part in encoder.parts:
-        gaps = int(frame[part.name].isna().sum())
-        if gaps and part.name not in marked and part.kind in ("number", "date"):
-            found[part.name] = gaps, None
-    return [[name, *new] for name, new in found.items()]
+    count = lambda name: int(frame[name].isna().sum())
+    gaps = {
+        p.name: count(p.name) for p in encoder.plain if p.kind != "text" and p.name not in marked
+    }
+    new = [[name, *of] for name, of in found.items()]
+    return new + [[name, rows, None] for name, rows in gaps.items() if rows]
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #2bc751ca
 def sentences(new):
     "What is said of `new`, a list of `what_is_new`; entries of one column are added up."
     count, example, found = {}, {}, []
     for name, rows, word in new:
-        count[name] = count.get(name, 0) + rows
+        key = name, word is None
+        count[key] = count.get(key, 0) + rows
         example[name] = example.get(name) or word
-    for name, rows in count.items():
-        what = f"such as {example[name]!r}; they" if example[name] else "but gaps; they"
-        what = f"no word of training, {what} are none of the known words"
-        what = "gaps, and none in training; they are filled" if example[name] is None else what
+    for (name, gaps), rows in count.items():
+        what = f"no word of training, such as {example[name]!r}; they are none of the known words"
+        what = "gaps, and none in training; they are filled" if gaps else what
         found.append(f"column {name!r}: {what}, in {rows} row{'s' * (rows > 1)}")
     return found
 
@@ -1309,9 +1435,8 @@ def alike_rows(fitted, table, n):
     """
     count = len(fitted.rows)
     n = check_number("n", n, 1, count, integer=True)
-    X = fitted.encode(table.frame)
-    known = fitted.model.map_
-    distance, near = nearest(fitted.model.embedding_, known.place(X).embedding, n)[::-1]
+    known, placed = fitted.model.map_, fitted.place(table.frame)
+    distance, near = nearest(fitted.model.embedding_, placed.embedding, n)[::-1]
     asked, found = np.repeat(np.arange(len(table)), n), fitted.rows.part(near.ravel())
     ours = ("rank", "training_row", "distance", "differs")
     names = named_rows(table, table.index, ours).iloc[asked].reset_index(drop=True)
@@ -1326,7 +1451,7 @@ def alike_rows(fitted, table, n):
     columns = fitted.ranked_names()
     relevant = [name for name in columns if name in above]
     other = known.rows.X, known.rows.inverse[near.ravel()]
-    differ = differing(fitted.encoder, X, asked, *other, relevant)
+    differ = differing(fitted.encoder, placed.X, asked, *other, relevant)
     told["differs"] = [", ".join(np.array(relevant, dtype=object)[row]) for row in differ]
     return with_columns(with_values(names, told), cells_of(fitted.encoder, found.frame, columns))
 
@@ -1445,8 +1570,7 @@ class TableMap(Storage, BaseEstimator):
         Returns
         -------
         DataFrame with the row and its name, `predicted_<feature>`, `standard_error`, `branch`, `novel`
-        (unlike all training rows, or with a word that they do not have or a gap where they have none:
-        do not trust its error);
+        (unlike all training rows, or with a word that they do not have: do not trust its error);
         it has the index of a pandas `table`
         """
         return indexed(results_of(self.fitted_, self.typed(table), coordinates), table)

@@ -248,12 +248,18 @@ def taus_needed(fitted, taus, options):
     return flow_taus(taus, size, error, stop=options.stop)
 
 
-def error_model(fitted, placed=None, fresh=None):
-    "The `ErrorModel` of a map, `fitted`: of held-out residuals, or of `fresh` rows as `placed`."
+def error_model(fitted, placed=None, fresh=None, hidden=lambda *_: None):
+    """The `ErrorModel` of a map, `fitted`: of held-out residuals, or of `fresh` rows as `placed`.
+
+    `hidden` returns for rows `(q, m)` and their values the variances `(q, n)` of `ErrorModel`, or None.
+    """
     if fresh is None:
-        return errors_of(fitted.rows, fitted.estimate.held_out_, fitted.seed)
+        values = fitted.estimate.held_out_
+        unsure = hidden(fitted.rows.X[fitted.rows.known], values)
+        return errors_of(fitted.rows, values, fitted.seed, unsure)
     residuals = fresh[1] - placed.values
     about = dict(values=placed.values, spread=fresh[1].std(axis=0), random_state=fitted.seed)
+    about |= dict(hidden=hidden(fresh[0], placed.values))
     return ErrorModel(placed.coordinates_in_data, residuals, **about)
 
 
@@ -294,7 +300,7 @@ def estimated(rows, options, what="y", cautions=()):
     return estimate, judge(estimate, cautions=cautions, names=[what])
 
 
-def fit_map(rows, estimate, verdict, options, fresh, about, stretch=None, support=None):
+def fit_map(rows, estimate, verdict, options, fresh, about, stretch=None, support=None, **known):
     """The map of rows, without side effects.
 
     Parameters
@@ -305,6 +311,7 @@ def fit_map(rows, estimate, verdict, options, fresh, about, stretch=None, suppor
     stretch : (m, k) array, default None, by which rows of a table that is not wide are multiplied
         before distances are taken: branches, neighbours and coordinates depend on it, predictions do not
     support : float, default None: all branches; the least support of two, in nats
+    known : `hidden` of `error_model`
 
     Returns
     -------
@@ -329,7 +336,7 @@ def fit_map(rows, estimate, verdict, options, fresh, about, stretch=None, suppor
     fitted = replace(fitted, taus=taus, flow=flow)
     announce(options.verbose, "standard errors")
     placed = None if fresh is None else fitted.place(fresh[0])
-    errors = error_model(fitted, placed, fresh)
+    errors = error_model(fitted, placed, fresh, **known)
     return replace(fitted, errors=errors, verdict=final_verdict(fitted, rows, placed, fresh))
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #372ab472

@@ -102,6 +102,22 @@ def variances(lists, posterior, mass, squares):
         terms.append(np.where(total > 1e-200, mean, 1.0))
     return np.stack([*terms, posterior[:, None] * terms[0]])
 
+# %% ../../nbs/07_regression/26_errors.ipynb #hidden-code
+def without_hidden(residuals, hidden, mass, n_steps=100):
+    """Residuals `(n, f)` as they would be without further variances in them.
+
+    Parameters
+    ----------
+    residuals, hidden : (n, f) arrays, the second these variances; mass : (n,) array, weights of rows
+    n_steps : int, default 100, of the search for the most likely variance without them
+    """
+    mean = lambda values: np.maximum(np.average(values, axis=0, weights=mass), 1e-300)
+    variance = mean(residuals**2)
+    for _ in range(n_steps):
+        share = variance / (variance + hidden)
+        variance = mean((share * residuals) ** 2 + share * hidden)
+    return residuals * np.sqrt(variance / (variance + hidden))
+
 # %% ../../nbs/07_regression/26_errors.ipynb #dcb0bd92
 class ErrorModel(Storage):
     """Standard errors of predictions, and rows unlike all training rows; see the chapter on errors.
@@ -115,6 +131,7 @@ class ErrorModel(Storage):
     groups : (N,) int array, default None: every row for itself
     weights : (n,) array, default None, how often each residual counts
     spread : (f,) array, default 0, standard deviation of the features, the least error of novel rows
+    hidden : (n, f) array, default None, variances in the residuals that are not those of the estimate
     random_state : int or None, draws the rows of the posterior variance
 
     Attributes
@@ -134,11 +151,13 @@ class ErrorModel(Storage):
         groups=None,
         weights=None,
         spread=0.0,
+        hidden=None,
         random_state=0,
     ):
         n, self.spread = len(X), spread
         inverse = np.arange(n) if inverse is None else inverse
         mass = np.ones(len(residuals)) if weights is None else weights
+        residuals = residuals if hidden is None else without_hidden(residuals, hidden, mass)
         self.scale = np.sqrt(np.average(residuals**2, axis=0, weights=mass))
         self.scale = np.where(self.scale > 0, self.scale, 1e-300)
         squares = (residuals / self.scale) ** 2

@@ -244,19 +244,19 @@ class Mixture(Storage):
         return errors_of(self.rows, self.values, random_state=self.seed)
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #b7a30001
-def errors_of(rows, values, random_state=0):
+def errors_of(rows, values, random_state=0, hidden=None):
     """The `ErrorModel` of rows as they were given.
 
     Parameters
     ----------
     rows : TrainingRows; values : (k, n) array, held-out values of the distinct rows with a feature
-    random_state : int or None
+    random_state : int or None; hidden : (k, n) array or None, see `ErrorModel`
     """
     X, _, _, groups = rows.of_known()
     counts = None if rows.counts is None else rows.counts[rows.asked]
     residuals = rows.given[rows.asked] - values[rows.place]
     about = dict(inverse=rows.place, groups=groups, weights=counts, random_state=random_state)
-    about |= dict(values=values)
+    about |= dict(values=values, hidden=None if hidden is None else hidden[rows.place])
     return ErrorModel(X, residuals, spread=rows.given[rows.asked].std(axis=0), **about)
 
 
