@@ -9,8 +9,8 @@ __all__ = []
 import time
 
 import numpy as np
-from scipy.linalg import cholesky
-from scipy.linalg.lapack import dpotri
+from scipy.linalg.blas import dsymm
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import minimize
 
 from ..core.rows import PrincipalAxes
@@ -29,25 +29,26 @@ class LikelihoodOfLengths:
     def __call__(self, logs):
         m, (N, n) = self.X.shape[1], self.y.shape
         X, noise, linear = self.X * np.exp(logs[:m]), np.exp(logs[m]), np.exp(logs[m + 1])
-        E, inner = gaussian(X, X), X @ X.T
-        K = E + linear * inner
+        E = gaussian(X, X).T  # by columns, as Lapack wants it
+        K = linear * (X @ X.T).T + E
         K[np.diag_indices(N)] += noise
-        try:
-            root = cholesky(K, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
+        root, failed = dpotrf(K, lower=1, clean=0, overwrite_a=1)
+        if failed:
             return np.inf, np.zeros(m + 2)
         logs = np.log(np.diag(root)).sum()
-        inverse, _ = dpotri(root, lower=1, overwrite_c=1)
-        inverse += np.triu(inverse.T, 1)
-        alpha = inverse @ self.y
+        alpha, within = np.split(dpotrs(root, np.hstack([self.y, X]), lower=1)[0], [n], axis=1)
         height = max(np.sum(self.y * alpha) / (N * n), 1e-300)
         value = N * n / 2 * np.log(height) + n * logs
-        B = alpha @ alpha.T / height - n * inverse
-        BE, square = B * E, X * X
-        lengths = 2 * (np.sum(X * (BE @ X), axis=0) - BE.sum(axis=1) @ square)
-        lengths += 2 * linear * np.sum(X * (B @ X), axis=0)
-        rest = [noise * np.trace(B), linear * np.sum(B * inner)]
-        return value, -0.5 * np.r_[lengths, rest]
+        alpha = alpha / np.sqrt(height)
+        straight = np.sum(X * (alpha @ (alpha.T @ X) - n * within), axis=0)
+        B = dpotri(root, lower=1, overwrite_c=1)[0]  # only the lower half counts here and below
+        B *= -n
+        B += alpha @ alpha.T
+        trace = np.trace(B)
+        B *= E
+        slope, total = np.split(dsymm(1, B, np.c_[X, np.ones(N)], lower=1), [m], axis=1)
+        lengths = np.sum(X * slope, axis=0) - total[:, 0] @ (X * X) + linear * straight
+        return value, -0.5 * np.r_[2 * lengths, noise * trace, linear * straight.sum()]
 
 # %% ../../nbs/07_regression/22_candidates.ipynb #8bf83bfa
 N_STEPS = 40  # of the quasi-Newton method, from each start
