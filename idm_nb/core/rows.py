@@ -89,11 +89,11 @@ def distinct_rows(X):
     return first[order], np.argsort(order)[inverse.ravel()], counts[order]
 
 
-def distances_to_mean(X):
-    "Euclidean distances `(N,)` of the rows of a dense or sparse table from their mean."
+def distances_to_mean(X, mean=None):
+    "Euclidean distances `(N,)` of the rows of a dense or sparse table from their `mean`, or from `(m,)`."
     if not sp.issparse(X):
-        return np.linalg.norm(X - X.mean(axis=0), axis=1)
-    mean = column_means(X)
+        return np.linalg.norm(X - (X.mean(axis=0) if mean is None else mean), axis=1)
+    mean = column_means(X) if mean is None else mean
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() - 2 * (X @ mean) + mean @ mean
     return np.sqrt(np.maximum(squares, 0))
 
@@ -373,6 +373,13 @@ class TrainingRows(Storage):
     def coordinates_of(self, X):
         "Coordinates `(q, k)` of checked rows `(q, m)`."
         return X if self.basis is None else self.basis(X)
+
+    def beyond(self, X, coordinates):
+        "Squared lengths `(q,)` that checked rows `(q, m)` have beyond their `coordinates`."
+        if self.basis is None:
+            return np.zeros(len(coordinates))
+        squares = distances_to_mean(X, self.basis.mean) ** 2
+        return np.maximum(squares - np.einsum("ij,ij->i", coordinates, coordinates), 0)
 
     def table_of_known(self):
         "The rows `(k, m)` with a known feature, as they were given."

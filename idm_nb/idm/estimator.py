@@ -259,7 +259,7 @@ def error_model(fitted, placed=None, fresh=None, hidden=lambda *_: None):
         return errors_of(fitted.rows, values, fitted.seed, unsure)
     residuals = fresh[1] - placed.values
     about = dict(values=placed.values, spread=fresh[1].std(axis=0), random_state=fitted.seed)
-    about |= dict(hidden=hidden(fresh[0], placed.values))
+    about |= dict(hidden=hidden(fresh[0], placed.values), beyond=placed.beyond)
     return ErrorModel(placed.coordinates_in_data, residuals, **about)
 
 

@@ -217,9 +217,12 @@ class Placed:
         return in_pieces(self.fitted.errors, self.coordinates_in_data, self.values, self.posterior)
 
     @cached_property
+    def beyond(self):
+        return in_pieces(self.fitted.rows.beyond, self.X, self.coordinates_in_data)
+
+    @cached_property
     def posterior(self):
-        used = (self.number >= 0) & self.fitted.rows.known[self.number]
-        return in_pieces(self.fitted.errors.posterior, self.coordinates_in_data, used)
+        return in_pieces(self.fitted.errors.posterior, self.coordinates_in_data, self.beyond)
 
     @cached_property
     def novel(self):

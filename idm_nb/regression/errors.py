@@ -51,6 +51,9 @@ class PosteriorVariance(Storage):
     ----------
     points : (N, k) array; max_rows : int, default 1000, rows from which it is computed
     random_state : int or None, draws them
+    beyond : (N,) array, default zero, squared lengths of rows beyond their coordinates `points`:
+        those of two rows are orthogonal and count in the distance, so that new rows of a wide table
+        are as far from the others as those by which its axes are made
 
     Attributes
     ----------
@@ -58,26 +61,35 @@ class PosteriorVariance(Storage):
     """
 
     noise = 1e-3  # of the kernel, in units of its height
+    beyond = 0.0  # in files of former versions
 
-    def __init__(self, points, max_rows=1000, random_state=0):
+    def __init__(self, points, max_rows=1000, random_state=0, beyond=None):
         self.drawn = np.sort(check_random_state(random_state).permutation(len(points))[:max_rows])
         self.rows = points[self.drawn]
+        self.beyond = np.zeros(len(self.rows)) if beyond is None else beyond[self.drawn]
         square = squared_distances(self.rows, self.rows[:50])
+        square += self.beyond[:, None] + self.beyond[:50]
         self.length = float(np.sqrt(np.median(square[square > 0]))) if square.any() else 1.0
         self.left_out = np.maximum(1 / np.diag(self.inverse) - self.noise, 1e-12)
+
+    def kernel(self, points, beyond):
+        "Kernel matrix of other rows, `points` `(q, k)` and `beyond` `(q,)`, and of the rows."
+        K = gaussian(points, self.rows, self.length)
+        K *= np.exp(-(beyond[:, None] + self.beyond) / (2 * self.length**2))
+        return K
 
     @cached_property
     def inverse(self):
         "Inverse of the kernel matrix of the rows, with noise."
-        K = gaussian(self.rows, self.rows, self.length)
-        K[np.diag_indices(len(K))] += self.noise
+        K = self.kernel(self.rows, np.broadcast_to(self.beyond, len(self.rows)))
+        K[np.diag_indices(len(K))] = 1 + self.noise
         return np.linalg.inv(K)
 
-    def __call__(self, points):
-        "Values `(q,)` at points `(q, k)`."
+    def __call__(self, points, beyond):
+        "Values `(q,)` at rows, `points` `(q, k)` and `beyond` `(q,)`."
         found = np.empty(len(points))
         for piece in chunks(len(points), 24 * len(self.rows)):
-            K = gaussian(points[piece], self.rows, self.length)
+            K = self.kernel(points[piece], beyond[piece])
             found[piece] = 1 - np.einsum("ij,ij->i", K @ self.inverse, K)
         return np.maximum(found, 1e-12)
 
@@ -133,6 +145,7 @@ class ErrorModel(Storage):
     spread : (f,) array, default 0, standard deviation of the features, the least error of novel rows
     hidden : (n, f) array, default None, variances in the residuals that are not those of the estimate
     random_state : int or None, draws the rows of the posterior variance
+    beyond : (N,) array, default zero, see `PosteriorVariance`
 
     Attributes
     ----------
@@ -153,6 +166,7 @@ class ErrorModel(Storage):
         spread=0.0,
         hidden=None,
         random_state=0,
+        beyond=None,
     ):
         n, self.spread = len(X), spread
         inverse = np.arange(n) if inverse is None else inverse
@@ -166,7 +180,7 @@ class ErrorModel(Storage):
         self.axes, points = PrincipalAxes.points_of(X)
         labels = labels_of(groups, n)
         self.searches = [Search(part) for part in (points, values) if part is not None]
-        self.variance = PosteriorVariance(points, random_state=random_state)
+        self.variance = PosteriorVariance(points, random_state=random_state, beyond=beyond)
         self.largest, drawn = float(self.variance.left_out.max()), self.variance.drawn
         asked = self.n_near, labels, labels[drawn]
         near = [nearest_of_others(s, s.points[drawn], *asked) for s in self.searches]
@@ -182,13 +196,9 @@ class ErrorModel(Storage):
         "Variances `(q, f)` of `terms` `(4, q, f)`, in the same unit."
         return (1 - self.share) * np.tensordot(self.weights, terms, axes=1) + self.share
 
-    def posterior(self, X, used=False):
-        """Posterior variance `(q,)` at rows `(q, m)`; above `largest` they are unlike all training rows.
-
-        It is `largest` at most at rows `used` `(q,)` bool for training: axes of a wide table follow them.
-        """
-        found = self.variance(self.axes(X))
-        return np.where(used, np.minimum(found, self.largest), found)
+    def posterior(self, X, beyond=0.0):
+        "Posterior variance `(q,)` at rows `(q, m)`; above `largest` they are unlike all training rows."
+        return self.variance(self.axes(X), np.broadcast_to(beyond, len(X)))
 
     def __call__(self, X, values=None, variance=None):
         """Standard errors `(q, f)` at rows `(q, m)`.
@@ -198,7 +208,7 @@ class ErrorModel(Storage):
         points, k = self.axes(X), min(self.n_near, len(self.mass))
         asked = zip(self.searches, (points, values), strict=False)
         near = [search.nearest(at, k)[0] for search, at in asked]
-        variance = self.variance(points) if variance is None else variance
+        variance = self.posterior(X) if variance is None else variance
         terms = variances(near, variance, self.mass, self.squares)
         found = self.scale * np.sqrt(self._mixed(terms))
         least = np.where(variance > self.largest, 1.0, 0.0)[:, None] * self.spread
@@ -208,6 +218,6 @@ class ErrorModel(Storage):
         "Number of standard errors within which the share `coverage` of new rows lies."
         return float(self.ratios[min(np.searchsorted(self.ranks, coverage), len(self.ratios) - 1)])
 
-    def is_novel(self, X):
+    def is_novel(self, X, beyond=0.0):
         "Which rows `(q, m)` are unlike all training rows: `(q,)` bool."
-        return self.posterior(X) > self.largest
+        return self.posterior(X, beyond) > self.largest

@@ -32,7 +32,7 @@ from idm_nb.core.checks import (
 )
 from ..core.files import Storage
 from ..core.rows import ROWS_FOR_AXES, TrainingRows
-from ..core.work import labels_of, one_thread, progress, takes_lazy
+from ..core.work import in_pieces, labels_of, one_thread, progress, takes_lazy
 from .candidates import LengthRegression, LocalEstimate
 from .cross_fitted import Boosting, CrossFitted, ForestEstimate
 from .curve import FEWEST, LearningCurve, Refits, can_refit, curve_of
@@ -256,8 +256,10 @@ def errors_of(rows, values, random_state=0, hidden=None):
     counts = None if rows.counts is None else rows.counts[rows.asked]
     residuals = rows.given[rows.asked] - values[rows.place]
     about = dict(inverse=rows.place, groups=groups, weights=counts, random_state=random_state)
+    beyond = in_pieces(rows.beyond, rows.table_of_known(), X)
     about |= dict(values=values, hidden=None if hidden is None else hidden[rows.place])
-    return ErrorModel(X, residuals, spread=rows.given[rows.asked].std(axis=0), **about)
+    about |= dict(beyond=beyond, spread=rows.given[rows.asked].std(axis=0))
+    return ErrorModel(X, residuals, **about)
 
 
 def mixture_of(parts, rows, seed=0, n_jobs=None):
@@ -449,7 +451,10 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
         X = check_new(self, X, accept_sparse=True)
         coordinates = self.mixture_.rows.coordinates_of(X)
         found = [self.values(X, coordinates)]
-        found += [self.errors_(coordinates, found[0])] if return_std else []
+        if return_std:
+            beyond = self.mixture_.rows.beyond(X, coordinates)
+            variance = self.errors_.posterior(coordinates, beyond)
+            found.append(self.errors_(coordinates, found[0], variance))
         found = [part[:, 0] if self.mixture_.one_feature else part for part in found]
         return tuple(found) if return_std else found[0]
 
@@ -477,7 +482,8 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
         "Which of the rows `(q, m)` are unlike all training rows: `(q,)` bool."
         check_is_fitted(self)
         X = check_new(self, X, accept_sparse=True)
-        return self.errors_.is_novel(self.mixture_.rows.coordinates_of(X))
+        coordinates = self.mixture_.rows.coordinates_of(X)
+        return self.errors_.is_novel(coordinates, self.mixture_.rows.beyond(X, coordinates))
 
     foreign = renamed("is_novel")
 
