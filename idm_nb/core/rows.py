@@ -374,13 +374,6 @@ class TrainingRows(Storage):
         "Coordinates `(q, k)` of checked rows `(q, m)`."
         return X if self.basis is None else self.basis(X)
 
-    def beyond(self, X, coordinates):
-        "Squared lengths `(q,)` that checked rows `(q, m)` have beyond their `coordinates`."
-        if self.basis is None:
-            return np.zeros(len(coordinates))
-        squares = distances_to_mean(X, self.basis.mean) ** 2
-        return np.maximum(squares - np.einsum("ij,ij->i", coordinates, coordinates), 0)
-
     def table_of_known(self):
         "The rows `(k, m)` with a known feature, as they were given."
         return where_known(self, self.X)
@@ -396,6 +389,17 @@ class TrainingRows(Storage):
         return self.known_coordinates, where_known(self, self.y), weights, self.groups_of_known()
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #f7227af9
+def lengths_beyond(rows, X, coordinates):
+    """Squared lengths `(q,)` that rows `X` `(q, m)` have beyond their `coordinates` `(q, k)`.
+
+    TrainingRows, `rows`, have found the coordinates.
+    """
+    if rows.basis is None:
+        return np.zeros(len(coordinates))
+    squares = distances_to_mean(X, rows.basis.mean) ** 2
+    return np.maximum(squares - np.einsum("ij,ij->i", coordinates, coordinates), 0)
+
+
 def stretched(rows, stretch):
     "TrainingRows `rows` that are not wide, with points multiplied by `stretch` `(m, k)`."
     axes = PrincipalAxes(rows.X @ stretch).first(rows.axes.axes.shape[1])

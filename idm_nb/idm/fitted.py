@@ -7,7 +7,7 @@ __all__ = ['FittedMap', 'Placed', 'MapViews']
 
 # %% ../../nbs/09_estimator/35_fitted_map.ipynb #9f254f67
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, TransformerMixin
@@ -17,7 +17,7 @@ from ..branches.graph import BranchCode, Branches
 from ..core.checks import check_new, check_number, renamed
 from ..core.files import Storage
 from ..core.pictures import plot_map
-from ..core.rows import TrainingRows
+from ..core.rows import TrainingRows, lengths_beyond
 from ..core.work import in_pieces, one_thread, takes_lazy
 from ..diffusion.neighbors import nearest, nearest_others
 from ..flow.closed import ClosedFlow, Flow, FlowTask, remainder
@@ -39,6 +39,11 @@ def diagnostics_of(fitted):
         **fitted.flow.diagnostics,
         merged=np.array([fitted.branches.merged(at[known]) for at in steps]),
     )
+
+
+def posterior_of(fitted, X, coordinates):
+    "Posterior variance `(q,)` of a map, `fitted`, at rows `(q, m)` with these `coordinates` `(q, k)`."
+    return fitted.errors.posterior(coordinates, lengths_beyond(fitted.rows, X, coordinates))
 
 # %% ../../nbs/09_estimator/35_fitted_map.ipynb #c8c3590e
 @dataclass(frozen=True)
@@ -217,12 +222,8 @@ class Placed:
         return in_pieces(self.fitted.errors, self.coordinates_in_data, self.values, self.posterior)
 
     @cached_property
-    def beyond(self):
-        return in_pieces(self.fitted.rows.beyond, self.X, self.coordinates_in_data)
-
-    @cached_property
     def posterior(self):
-        return in_pieces(self.fitted.errors.posterior, self.coordinates_in_data, self.beyond)
+        return in_pieces(partial(posterior_of, self.fitted), self.X, self.coordinates_in_data)
 
     @cached_property
     def novel(self):

@@ -197,7 +197,10 @@ class ErrorModel(Storage):
         return (1 - self.share) * np.tensordot(self.weights, terms, axes=1) + self.share
 
     def posterior(self, X, beyond=0.0):
-        "Posterior variance `(q,)` at rows `(q, m)`; above `largest` they are unlike all training rows."
+        """Posterior variance `(q,)` at rows `(q, m)`; above `largest` they are unlike all training rows.
+
+        `beyond` `(q,)` are their squared lengths beyond these coordinates.
+        """
         return self.variance(self.axes(X), np.broadcast_to(beyond, len(X)))
 
     def __call__(self, X, values=None, variance=None):
@@ -211,13 +214,12 @@ class ErrorModel(Storage):
         variance = self.posterior(X) if variance is None else variance
         terms = variances(near, variance, self.mass, self.squares)
         found = self.scale * np.sqrt(self._mixed(terms))
-        least = np.where(variance > self.largest, 1.0, 0.0)[:, None] * self.spread
-        return np.maximum(found, least)
+        return np.maximum(found, (variance > self.largest)[:, None] * self.spread)
 
     def quantile(self, coverage):
         "Number of standard errors within which the share `coverage` of new rows lies."
         return float(self.ratios[min(np.searchsorted(self.ranks, coverage), len(self.ratios) - 1)])
 
-    def is_novel(self, X, beyond=0.0):
+    def is_novel(self, X):
         "Which rows `(q, m)` are unlike all training rows: `(q,)` bool."
-        return self.posterior(X, beyond) > self.largest
+        return self.posterior(X) > self.largest

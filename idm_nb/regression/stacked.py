@@ -9,7 +9,7 @@ __all__ = ['Mixture', 'FeatureRegressor']
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,7 +31,7 @@ from idm_nb.core.checks import (
     renamed,
 )
 from ..core.files import Storage
-from ..core.rows import ROWS_FOR_AXES, TrainingRows
+from ..core.rows import ROWS_FOR_AXES, TrainingRows, lengths_beyond
 from ..core.work import in_pieces, labels_of, one_thread, progress, takes_lazy
 from .candidates import LengthRegression, LocalEstimate
 from .cross_fitted import Boosting, CrossFitted, ForestEstimate
@@ -243,6 +243,14 @@ class Mixture(Storage):
         "Standard errors and novelty, an `ErrorModel`."
         return errors_of(self.rows, self.values, random_state=self.seed)
 
+    def posterior(self, X, coordinates):
+        "Posterior variance `(q,)` at rows `(q, m)` with these `coordinates` `(q, k)`."
+        return self.errors.posterior(coordinates, lengths_beyond(self.rows, X, coordinates))
+
+    def standard_errors(self, X, coordinates, values):
+        "Standard errors `(q, n)` of the predictions `values` `(q, n)` at such rows."
+        return self.errors(coordinates, values, self.posterior(X, coordinates))
+
 # %% ../../nbs/07_regression/27_stacked.ipynb #b7a30001
 def errors_of(rows, values, random_state=0, hidden=None):
     """The `ErrorModel` of rows as they were given.
@@ -256,7 +264,7 @@ def errors_of(rows, values, random_state=0, hidden=None):
     counts = None if rows.counts is None else rows.counts[rows.asked]
     residuals = rows.given[rows.asked] - values[rows.place]
     about = dict(inverse=rows.place, groups=groups, weights=counts, random_state=random_state)
-    beyond = in_pieces(rows.beyond, rows.table_of_known(), X)
+    beyond = in_pieces(partial(lengths_beyond, rows), rows.table_of_known(), X)
     about |= dict(values=values, hidden=None if hidden is None else hidden[rows.place])
     about |= dict(beyond=beyond, spread=rows.given[rows.asked].std(axis=0))
     return ErrorModel(X, residuals, **about)
@@ -451,10 +459,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
         X = check_new(self, X, accept_sparse=True)
         coordinates = self.mixture_.rows.coordinates_of(X)
         found = [self.values(X, coordinates)]
-        if return_std:
-            beyond = self.mixture_.rows.beyond(X, coordinates)
-            variance = self.errors_.posterior(coordinates, beyond)
-            found.append(self.errors_(coordinates, found[0], variance))
+        found += [self.mixture_.standard_errors(X, coordinates, found[0])] if return_std else []
         found = [part[:, 0] if self.mixture_.one_feature else part for part in found]
         return tuple(found) if return_std else found[0]
 
@@ -483,7 +488,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
         check_is_fitted(self)
         X = check_new(self, X, accept_sparse=True)
         coordinates = self.mixture_.rows.coordinates_of(X)
-        return self.errors_.is_novel(coordinates, self.mixture_.rows.beyond(X, coordinates))
+        return self.mixture_.posterior(X, coordinates) > self.errors_.largest
 
     foreign = renamed("is_novel")
 
