@@ -42,7 +42,7 @@ def diagnostics_of(fitted):
 
 
 def posterior_of(fitted, X, coordinates):
-    "Posterior variance `(q,)` of a map, `fitted`, at rows `(q, m)` with these `coordinates` `(q, k)`."
+    "Posterior variance `(q,)` of a map, `fitted`, at rows `X` `(q, m)` with `coordinates` `(q, k)`."
     return fitted.errors.posterior(coordinates, lengths_beyond(fitted.rows, X, coordinates))
 
 # %% ../../nbs/09_estimator/35_fitted_map.ipynb #c8c3590e
