@@ -291,3 +291,18 @@ def test_a_branch_costs_its_log_odds_and_the_number_of_places(factor, pieces, mo
     monkeypatch.setattr(level_sets, "cuts_of_window", cuts)
     found = level_sets.level_sets(X, X[:, :1], log_odds=3, window=1.5)
     assert set(np.diff(found.offset)) == {pieces}
+
+
+@pytest.mark.parametrize("share", [0.12, 0.5])
+def test_probabilities_of_branches_are_shares(share):
+    "Of two sheets with values from both, also if one has few rows."
+    rng = np.random.default_rng(0)
+    rare, height, side = rng.uniform(size=4000) < share, *rng.uniform(size=(2, 4000))
+    X = np.column_stack([rare, height, side])
+    y = (np.where(rare, 1 - height, height) + 0.3 * side)[:, None]
+    found = Branches(X[:300], y[:300])
+    assert found.n_branches == 2
+    few = np.bincount(found.membership[rare[:300]]).argmax()
+    said = found.assign_proba(X[300:], y[300:])
+    right = said.argmax(axis=1) == np.where(rare[300:], few, 1 - few)
+    assert right[rare[300:]].mean() > 0.98 and np.abs(right - said.max(axis=1)).mean() < 0.01

@@ -16,6 +16,7 @@ from .level_sets import LOG_ODDS, OVERLAP, programme_of
 from .walk import distances, few, joins_of, lengths_of, walk_neighbors
 from ..core.files import Storage
 from ..core.rows import distinct_rows
+from ..core.work import chunks
 from ..diffusion.neighbors import Search
 
 # %% ../../nbs/08_branches/31_graph.ipynb #pieces02
@@ -295,6 +296,60 @@ def simplified(ends, rows, limit):
         if not leaf[a]:
             ends[ends == ends[a, 1]] = ends[a, 0]
 
+# %% ../../nbs/08_branches/31_graph.ipynb #votes-code
+def voters_of(found, points, features, own=-1):
+    """The rows that vote for the branches of other rows.
+
+    Parameters
+    ----------
+    found : Branches; points : (q, m) array; features : (q, n) array
+    own : (q, 1) int array, default none, training rows that do not vote
+
+    Returns
+    -------
+    squares : (q, c) array, squared distances, the nearest first; branches : (q, c) int array
+    """
+    k, count = max(4, found.size // 2), max(4, int(np.ceil(2 * np.log(found.size / 2))))
+    near = Search(found.features).nearest(features, min(k + 1, len(found.features)))[0]
+    own, count = np.broadcast_to(own, (len(points), 1)), min(count, near.shape[1] - 1)
+    squares, voters = np.empty((len(points), count)), np.empty((len(points), count), dtype=int)
+    for piece in chunks(len(points), 8 * near.shape[1] * points.shape[1]):
+        rows = near[piece]
+        square = np.sum((found.search.points[rows] - points[piece, None]) ** 2, axis=2)
+        square[rows == own[piece]] = np.inf
+        order = np.argsort(square, axis=1, kind="stable")[:, :count]
+        squares[piece] = np.take_along_axis(square, order, axis=1)
+        voters[piece] = np.take_along_axis(rows, order, axis=1)
+    return squares, found.membership[voters]
+
+
+def shares_of_votes(squares, branches, sharpness, n_branches):
+    """Shares `(q, n_branches)` of the branches in votes with Gaussian weights.
+
+    Parameters
+    ----------
+    squares, branches : see `voters_of`; sharpness : float; n_branches : int
+    """
+    scale = np.maximum(2 * squares[:, [squares.shape[1] // 2]], 1e-300)
+    weights = np.exp(-sharpness * (squares - squares[:, :1]) / scale)
+    own = [np.sum(weights, axis=1, where=branches == b) for b in range(n_branches)]
+    return np.stack(own, axis=1) / weights.sum(axis=1, keepdims=True)
+
+
+def likeliest_sharpness(found):
+    "The sharpness with which votes of other rows most likely give training rows of `found` their branch."
+    n = len(found.features)
+    rows = np.unique(np.linspace(0, n - 1, MOST_LOOKS).astype(int))
+    given = voters_of(found, found.search.points[rows], found.features[rows], rows[:, None])
+    branch, tried = found.membership[rows], 2.0 ** np.arange(-3, 7)
+    shares = (
+        shares_of_votes(*given, s, found.n_branches)[np.arange(len(rows)), branch] for s in tried
+    )
+    # one of n + 1 votes is that of a row drawn at random
+    return float(
+        tried[np.argmax([np.log(n * own + found.masses[branch] / n).sum() for own in shares])]
+    )
+
 # %% ../../nbs/08_branches/31_graph.ipynb #odds0001
 def odds_of(programmes, membership, nodes, ends, heights):
     """Support `(b, b)` of two branches, see `Programme.odds`; NaN if no rows of both share values of the feature.
@@ -410,7 +465,7 @@ class Branches(Storage):
     masses : (b,) int array, rows of each branch
     odds : (b, b) array, log odds at which two branches would be one, infinite in different pieces; NaN
         if no rows of both share values of the feature (empty for several features)
-    size : int, rows of a window of each piece, added up
+    size : int, rows of a window of each piece, added up; sharpness : float, of the weights of votes
     pieces : (b,) int array, the connected piece of each branch; n_pieces : int
     candidates : list of dicts, forks that are left out for lack of support, see `supported`
 
@@ -434,11 +489,12 @@ class Branches(Storage):
         found = graph_of_pieces(points, self.features, piece, **options)
         self.nodes, self.ends, self.membership, self.odds, self.size = found
         self.masses = np.bincount(self.membership, minlength=self.n_branches)
+        self.sharpness = likeliest_sharpness(self) if self.n_branches > 1 else 1.0
 
     @classmethod
     def _upgraded(cls, state):
         b = len(state["ends"])
-        return state | dict(odds=np.full((b, b), np.inf))
+        return state | dict(odds=np.full((b, b), np.inf), sharpness=1.0)
 
     n_branches = property(lambda self: int(self.membership.max()) + 1)
     heights = property(lambda self: self.features[:, 0])
@@ -454,16 +510,7 @@ class Branches(Storage):
         "Probability `(q, n_branches)` of each branch for new points and their (estimated) features."
         if self.n_branches == 1:
             return np.ones((len(points), 1))
-        votes = np.zeros((len(points), self.n_branches))
-        near_in_feature = Search(self.features).nearest(features, max(4, self.size // 2))[0]
-        count = max(4, int(np.ceil(2 * np.log(self.size / 2))))
-        for i, rows in enumerate(near_in_feature):
-            square = np.sum((self.search.points[rows] - points[i]) ** 2, axis=1)
-            near = np.argsort(square, kind="stable")[:count]
-            scale = max(2 * square[near[len(near) // 2]], 1e-300)
-            weights = np.exp(-(square[near] - square[near[0]]) / scale)
-            np.add.at(votes[i], self.membership[rows[near]], weights)
-        return votes / votes.sum(axis=1, keepdims=True)
+        return shares_of_votes(*voters_of(self, points, features), self.sharpness, self.n_branches)
 
     def assign(self, points, features):
         "Branch `(q,)` of new points with their (estimated) features."
