@@ -107,6 +107,9 @@ WRONG = {
     "angle='turns' is not known": dict(angle="turns"),
     "no column 'yield'": dict(feature="yield"),
     "both data and feature": dict(columns=["rate", "wet"]),
+    "'rate' is both index and feature": dict(index="rate"),
+    "'rate' is both groups and feature": dict(groups="rate"),
+    "no column 'ligands'; its columns are ligand": dict(reading=dict(words=["ligands"])),
     "'base' has a gap at data row": dict(groups="base"),
     "holds dates; give days since the first": dict(feature="day"),
 }

@@ -253,9 +253,12 @@ def roles_of(table, options):
         n: "left out: ignored" for n in find(as_list(options.ignore))
     }
     chosen = find(as_list(options.columns)) if options.columns else table.data
-    both = [n for n in find(as_list(options.columns)) if n in features] if options.columns else []
-    if both:
-        raise UsageError(f"column {both[0]!r} is both data and feature")
+    find((options.reading or {}).get("words", ()))
+    for role in ("columns", "index", "groups"):
+        both = [name for name in find(as_list(getattr(options, role))) if name in features]
+        if both:
+            what = "data" if role == "columns" else role
+            raise UsageError(f"column {both[0]!r} is both {what} and feature")
     plans, problems = [], []
     for name in table.names:
         column, role = table.frame[name], roles.get(name)
