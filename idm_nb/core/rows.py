@@ -394,10 +394,12 @@ def lengths_beyond(rows, X, coordinates):
 
     TrainingRows, `rows`, have found the coordinates.
     """
-    if rows.basis is None:
-        return np.zeros(len(coordinates))
-    squares = distances_to_mean(X, rows.basis.mean) ** 2
-    return np.maximum(squares - np.einsum("ij,ij->i", coordinates, coordinates), 0)
+    found = np.zeros(len(coordinates))
+    if rows.basis is not None:
+        for piece in chunks(len(found), 8 * X.shape[1], budget=2**24):
+            found[piece] = distances_to_mean(X[piece], rows.basis.mean) ** 2
+        found -= np.einsum("ij,ij->i", coordinates, coordinates)
+    return np.maximum(found, 0)
 
 
 def stretched(rows, stretch):

@@ -8,7 +8,6 @@ __all__ = ['IteratedDiffusionMap']
 # %% ../../nbs/09_estimator/37_estimator.ipynb #1e702f47
 import warnings
 from dataclasses import dataclass, fields, replace
-from functools import partial
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -30,7 +29,7 @@ from idm_nb.core.checks import (
     is_auto,
 )
 from ..core.rows import TrainingRows, is_wide, landmark_rows, lengths_beyond, stretched
-from ..core.work import announce, in_pieces, is_lazy, one_thread
+from ..core.work import announce, is_lazy, one_thread
 from ..flow.closed import ClosedFlow, Flow, flow_taus, local_geometry
 from ..flow.diffusion import DiffusionFlow
 from .beyond_memory import fresh_rows, lazy_pool
@@ -260,9 +259,9 @@ def error_model(fitted, placed=None, fresh=None, hidden=lambda *_: None):
         return errors_of(fitted.rows, values, fitted.seed, unsure)
     residuals = fresh[1] - placed.values
     about = dict(values=placed.values, spread=fresh[1].std(axis=0), random_state=fitted.seed)
-    coordinates, find = placed.coordinates_in_data, partial(lengths_beyond, fitted.rows)
+    coordinates = placed.coordinates_in_data
     about |= dict(hidden=hidden(fresh[0], placed.values))
-    about |= dict(beyond=in_pieces(find, fresh[0], coordinates))
+    about |= dict(beyond=lengths_beyond(fitted.rows, fresh[0], coordinates))
     return ErrorModel(coordinates, residuals, **about)
 
 

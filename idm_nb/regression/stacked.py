@@ -9,7 +9,7 @@ __all__ = ['Mixture', 'FeatureRegressor']
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,7 +32,7 @@ from idm_nb.core.checks import (
 )
 from ..core.files import Storage
 from ..core.rows import ROWS_FOR_AXES, TrainingRows, lengths_beyond
-from ..core.work import in_pieces, labels_of, one_thread, progress, takes_lazy
+from ..core.work import labels_of, one_thread, progress, takes_lazy
 from .candidates import LengthRegression, LocalEstimate
 from .cross_fitted import Boosting, CrossFitted, ForestEstimate
 from .curve import FEWEST, LearningCurve, Refits, can_refit, curve_of
@@ -264,7 +264,7 @@ def errors_of(rows, values, random_state=0, hidden=None):
     counts = None if rows.counts is None else rows.counts[rows.asked]
     residuals = rows.given[rows.asked] - values[rows.place]
     about = dict(inverse=rows.place, groups=groups, weights=counts, random_state=random_state)
-    beyond = in_pieces(partial(lengths_beyond, rows), rows.table_of_known(), X)
+    beyond = lengths_beyond(rows, rows.table_of_known(), X)
     about |= dict(values=values, hidden=None if hidden is None else hidden[rows.place])
     about |= dict(beyond=beyond, spread=rows.given[rows.asked].std(axis=0))
     return ErrorModel(X, residuals, **about)
