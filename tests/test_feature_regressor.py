@@ -1,5 +1,7 @@
 """The estimate of the feature takes any regressor, names them apart, counts rows, and is saved whole."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
@@ -173,3 +175,15 @@ def test_an_interval_counts_the_new_row_too():
     points, residuals = np.random.default_rng(0).normal(size=(2, 20, 1))
     errors = ErrorModel(points, residuals)
     assert errors.quantile(0.9) == errors.ratios[18]
+
+
+def test_errors_of_noise_are_its_deviation():
+    "Left-out means are low where the row itself is high; no prediction of a new row tells so much."
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(900, 4)), rng.normal(size=900)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # not better than chance
+            model = FeatureRegressor(["ridge"], random_state=0).fit(X[:300], y[:300])
+        error = model.predict(X[300:], return_std=True)[1]
+        assert 0.8 < np.sqrt(np.mean(error**2)) < 1.2

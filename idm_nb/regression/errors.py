@@ -139,7 +139,8 @@ class ErrorModel(Storage):
     X : (N, m) array, distinct rows
     residuals : (n, f) array, held-out residuals of the rows as they were given
     inverse : (n,) int array, default None: the distinct row of each residual
-    values : (N, f) array, default None, held-out predictions of the distinct rows
+    values : (N, f) array, default None, held-out predictions of the distinct rows. If they explain
+        nothing, they are not used: the left-out mean is low where the row is high and tells the residual
     groups : (N,) int array, default None: every row for itself
     weights : (n,) array, default None, how often each residual counts
     spread : (f,) array, default 0, standard deviation of the features, the least error of novel rows
@@ -174,6 +175,7 @@ class ErrorModel(Storage):
         residuals = residuals if hidden is None else without_hidden(residuals, hidden, mass)
         self.scale = np.sqrt(np.average(residuals**2, axis=0, weights=mass))
         self.scale = np.where(self.scale > 0, self.scale, 1e-300)
+        values = None if np.all((0 < spread) & (spread <= self.scale)) else values
         squares = (residuals / self.scale) ** 2
         self.mass = np.bincount(inverse, mass, n)
         self.squares = sums_by(inverse, mass[:, None] * squares, n) / self.mass[:, None]
