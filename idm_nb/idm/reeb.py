@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..branches.graph import Branches, classes
+from ..branches.graph import SHORT, Branches, classes
 from ..branches.level_sets import LOG_ODDS
 from ..branches.support import SUPPORT, GluedGraph, pairs_with_support, supported
 from ..branches.walk import walk_neighbors
@@ -329,15 +329,15 @@ def noise_variance(points, values):
 
 
 def warn_of_noise(graph):
-    "Warn if the heights of a `ReebGraph` have more noise than half a window."
+    "Warn if noise spreads the heights of a `ReebGraph` over more than the shortest branch that is kept."
     found = graph.found
     order, size = np.sort(found.heights), min(found.size, len(found.heights) - 1)
     window = float(np.median(order[size:] - order[:-size]))
     variance, error = noise_variance(found.search.points, found.heights)
-    if variance - 2 * error > window**2 / 4:
+    if variance - 2 * error > (SHORT * window / 4) ** 2:
         warnings.warn(
             f"y has noise of about {np.sqrt(variance):.2g}, and a window of like values spans "
-            f"{window:.2g}: branches may be joined that are apart. Give a fitted map, "
+            f"{window:.2g}: branches may be joined that are apart, or stop too early. Give a fitted map, "
             f"reeb_graph(IteratedDiffusionMap().fit(X, y)), or held-out estimates of y",
             stacklevel=3,
         )
@@ -368,7 +368,7 @@ def reeb_graph(model, y=None, *, log_odds=None, support=False):
     Warns
     -----
     UserWarning
-        If `y` has so much noise that it moves rows by more than half a window.
+        If `y` has so much noise that it spreads rows over more than two thirds of a window.
 
     Examples
     --------
