@@ -72,11 +72,9 @@ PAGES = {  # page of the reference: names of the package at the top, or parts wi
     "61b_iterated_diffusion_map": ("IteratedDiffusionMap",),
     "61c_table_map": ("TableMap",),
     "61d_tables_and_pictures": ("app", "core"),
-    "61e_map_and_branches": ("idm", "branches"),
-    "61f_estimates_and_flow": ("regression", "flow"),
-    "61g_data_and_study": ("datasets", "study"),
+    "61e_map_and_estimates": ("idm", "branches", "regression", "flow"),
+    "61g_data_and_relatives": ("datasets", "study", "relatives"),
     "61h_diffusion_and_kernels": ("diffusion", "kernels", "derivatives"),
-    "61i_relatives": ("relatives",),
 }
 FIRST = ("IteratedDiffusionMap", "TableMap")  # what most users need
 NAME = re.compile(r"(?<!\[)`(\w+)`(?!\])")  # between backticks, and not a link yet
