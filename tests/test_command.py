@@ -12,10 +12,10 @@ import pytest
 from book import linux
 
 import idm_nb
-from idm_nb.app import TableMap, jobs, partitions, read_table, results, table_map
+from idm_nb.app import TableMap, jobs, partitions, read_table, table_map
 from idm_nb.app.command_line import build_parser, main
+from idm_nb.app.jobs import FILES
 from idm_nb.app.partitions import write_table
-from idm_nb.app.results import FILES
 from idm_nb.datasets import feature_example
 
 pd = pytest.importorskip("pandas")
@@ -207,7 +207,7 @@ def test_refused_in_one_line(here, capsys):
 
 
 def test_nothing_half_written(here, capsys, monkeypatch):
-    monkeypatch.setattr(results, "save_model", full)
+    monkeypatch.setattr(jobs, "save_model", full)
     fit("ring.csv --feature radius --out o", status=1)
     assert "No space left" in capsys.readouterr().err and os.listdir() == ["ring.csv"]
 
@@ -421,7 +421,7 @@ def test_in_parts_and_in_memory_are_equal(here, short, monkeypatch):
 
 def test_a_fit_in_parts_that_was_stopped_goes_on(here, monkeypatch, capsys):
     torus_file("d.parquet")
-    whole, calls, stopped = results.row_results, [], [4]
+    whole, calls, stopped = jobs.row_results, [], [4]
 
     def counted(table, **options):
         calls.append(len(table))
@@ -429,7 +429,7 @@ def test_a_fit_in_parts_that_was_stopped_goes_on(here, monkeypatch, capsys):
             raise KeyboardInterrupt
         return whole(table, **options)
 
-    monkeypatch.setattr(results, "row_results", counted)
+    monkeypatch.setattr(jobs, "row_results", counted)
     run(f"fit d.parquet {PARTLY} --out there/results", status=130)
     assert "stopped" in capsys.readouterr().err and os.listdir("there") == ["results.parts"]
     run(f"fit d.parquet {PARTLY} --out there/results --seed 1", status=2)  # another map

@@ -13,8 +13,8 @@ from book import linux
 
 from idm_nb.app import read_table
 from idm_nb.app.command_line import main
+from idm_nb.app.jobs import FILES
 from idm_nb.app.partitions import write_table
-from idm_nb.app.results import FILES
 from idm_nb.datasets import feature_example
 
 pd = pytest.importorskip("pandas")

@@ -16,8 +16,15 @@ import idm_nb
 from idm_nb import DiffusionFlow, DiffusionMap, IteratedDiffusionMap, explore, save_explorer
 from idm_nb.datasets import feature_example
 from idm_nb.idm.estimator import ClosedFlow
-from idm_nb.study.exploration import Exploration, bar_of, description, projected
-from idm_nb.study.explorer import explorer_html, page_data, page_file
+from idm_nb.study.explorer import (
+    Exploration,
+    bar_of,
+    description,
+    explorer_html,
+    page_data,
+    page_file,
+    projected,
+)
 
 X, Y, _ = feature_example("torus phi", 300, random_state=0)  # an angle as (sin, cos)
 

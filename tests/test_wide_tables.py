@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from idm_nb import IteratedDiffusionMap, TableMap, feature_relevance
 from idm_nb.app.columns import SparseRows
 from idm_nb.app.command_line import main
-from idm_nb.app.results import results_of_all, row_results
+from idm_nb.app.jobs import results_of_all, row_results
 from idm_nb.app.table_map import FittedTable
 from idm_nb.app.tables import table_of
 from idm_nb.study import relevance_baseline
@@ -114,7 +114,7 @@ def test_each_row_is_placed_once_and_few_together(cells, fitted, monkeypatch):
         counts.append(len(frame))
         return place(self, frame)
 
-    monkeypatch.setattr("idm_nb.app.results.AT_ONCE", 70)
+    monkeypatch.setattr("idm_nb.app.jobs.AT_ONCE", 70)
     monkeypatch.setattr(FittedTable, "place", counted)
     pd.testing.assert_frame_equal(results_of_all(table, found), expected, rtol=1e-9, atol=1e-9)
     assert counts == [70, 70, 52]

@@ -11,9 +11,231 @@ import io
 import time
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import orthogonal_procrustes
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from ..core.checks import check_choice, check_number
-from .exploration import Exploration, bar_of, description, own_taus, projected
+from ..core.checks import check_choice, check_features, check_number
+from ..core.pictures import Colouring, angle_of_pair
+from ..core.rows import PrincipalAxes, column_means, is_wide
+from ..diffusion.neighbors import Search, nearest
+from ..flow.closed import remainder
+
+# %% ../../nbs/11_study/46_explorer.ipynb #62f5fc1c
+def aligned_views(clouds):
+    """The clouds, aligned so that they can be compared one after the other.
+
+    Parameters
+    ----------
+    clouds : sequence of (N, m) arrays with rows for the same points
+
+    Returns
+    -------
+    list of (N, 3) arrays, the farthest point at distance 1 from the mean
+    """
+    views = []
+    for cloud in clouds:
+        wide = cloud.shape[1] > 3
+        view = PrincipalAxes(cloud, most=3)(cloud) if wide else cloud - cloud.mean(axis=0)
+        view = np.pad(view, ((0, 0), (0, 3 - view.shape[1])))
+        if views:
+            view = view @ orthogonal_procrustes(view, views[-1])[0]
+        views.append(view / np.linalg.norm(view, axis=1).max())
+    return views
+
+# %% ../../nbs/11_study/46_explorer.ipynb #4a5c8e9f
+def projected(points, turn=0.0, tilt=90.0):
+    """Parallel projection of a cloud to the plane.
+
+    Parameters
+    ----------
+    points : (N, 3) array
+    turn : float, degrees about the third axis
+    tilt : float, degrees; 90 looks down the third axis, 0 along the plane of the first two
+
+    Returns
+    -------
+    (N, 3) array: coordinates to the right, up, and towards the viewer
+    """
+    a, b = np.radians([turn, tilt])
+    right = np.cos(a) * points[:, 0] - np.sin(a) * points[:, 1]
+    back = np.sin(a) * points[:, 0] + np.cos(a) * points[:, 1]
+    up = np.sin(b) * back + np.cos(b) * points[:, 2]
+    return np.stack([right, up, np.sin(b) * points[:, 2] - np.cos(b) * back], 1)
+
+# %% ../../nbs/11_study/46_explorer.ipynb #d22d5ee3
+def feature_colours(features, name):
+    "Colourings of features `(N, n)`: the angle of a pair of sine and cosine, then each column."
+    angle = angle_of_pair(features)
+    found = {} if angle is None else {f"angle of the {name}": Colouring(angle, "angle")}
+    for j, values in enumerate(features.T):
+        found[name if features.shape[1] == 1 else f"{name} {j}"] = Colouring(values)
+    return found
+
+
+MOST_COLOURS = 50  # columns of a wide table that are shown, those that vary most
+
+
+def columns_shown(X, names, most):
+    "At most `most` columns of the rows `X` `(P, m)`, dense, and their `names`, a sequence or None."
+    if not is_wide(X):
+        return X[:, :most], names
+    some = (X.multiply(X) if sp.issparse(X) else X**2).mean(axis=0)
+    varied = np.asarray(some).ravel() - column_means(X) ** 2
+    chosen = np.sort(np.argsort(-varied, kind="stable")[: most or MOST_COLOURS])
+    shown = X[:, chosen].toarray() if sp.issparse(X) else X[:, chosen]
+    return shown, [f"column {j}" if names is None else str(names[j]) for j in chosen]
+
+
+def colourings(features, held_out, branch, data, names=None):
+    """All colourings of the points, a dict from name to `Colouring`.
+
+    Parameters
+    ----------
+    features, held_out : (N, n) arrays; branch : (N,) int array; data : (N, m) array
+    names : sequence of m names of the columns, or None
+    """
+    found = feature_colours(features, "feature") | feature_colours(held_out, "held-out feature")
+    if branch.max() > 0:
+        found["branch"] = Colouring(branch, "label")
+    for j, values in enumerate(data.T):
+        name = f"column {j}" if names is None else str(names[j])
+        found[name if name not in found else f"{name} (data)"] = Colouring(values)
+    return found
+
+
+def bar_of(colouring):
+    "Colours `(k, 3)` of a `Colouring` from its lowest to its highest value, and these two as text."
+    values, colours = colouring.values, colouring.palette
+    if colouring.kind == "angle":  # codes start at zero degrees
+        return np.roll(colours, len(colours) // 2, axis=0), "-180°", "180°"
+    if colouring.kind == "label":
+        return colours[np.arange(values.max() + 1) % len(colours)], "0", str(values.max())
+    return colours, f"{values.min():.3g}", f"{values.max():.3g}"
+
+# %% ../../nbs/11_study/46_explorer.ipynb #1e601b0b
+class Clouds:
+    """The data and the embedding after every iteration, at some training rows.
+
+    Parameters
+    ----------
+    model : fitted IteratedDiffusionMap; rows : (P,) int array
+    taus : tuple of float, the last one is repeated; if it is not that of the fit, the flow runs again
+
+    Attributes
+    ----------
+    points, views : lists of (P, m) arrays, the data first: coordinates, and their `aligned_views`
+    """
+
+    def __init__(self, model, rows, taus):
+        known, self.taus = model.map_.rows, taus
+        back, flow = known.inverse[rows], model.flow_
+        if taus != own_taus(model):
+            flow = model.run_flow(list(taus))
+        data, moved = known.coordinates[back], [points[back] for points in flow.embeddings()]
+        self.points = [data, *moved]
+        self.views = aligned_views([data if data.shape[1] <= 3 else known.points[back], *moved])
+        self.searches = [Search(points) for points in self.points]
+
+    def flat(self, iteration):
+        "Whether this cloud lies in a plane."
+        return self.points[iteration].shape[1] <= 2
+
+    def near(self, iteration, point, k):
+        "The `k` points nearest to `point`, including itself, after `iteration` steps."
+        return self.searches[iteration].nearest(self.points[iteration][[point]], k)[0][0]
+
+
+def own_taus(model):
+    "The parameter `tau` of a model as a tuple."
+    return tuple(np.ravel(model.tau).tolist())
+
+# %% ../../nbs/11_study/46_explorer.ipynb #bee2415f
+def check_explorable(model):
+    "Raise unless the model is a fitted IteratedDiffusionMap."
+    if not hasattr(type(model), "transform_all"):
+        raise TypeError(
+            f"model must be a fitted IteratedDiffusionMap, got {type(model).__name__}; of a "
+            f"pipeline pass the last step, pipeline[-1]"
+        )
+    check_is_fitted(model)
+
+
+def row_names(names, n, shown):
+    "Names of the rows `shown` of `n`, a list: their numbers, after one of the `names` if there are any."
+    if names is None:
+        return [f"row {row}" for row in shown]
+    if len(names) != n:
+        raise ValueError(f"names must hold one name for each of the {n} rows, got {len(names)}")
+    return [f"{names[row]} (row {row})" for row in shown]
+
+# %% ../../nbs/11_study/46_explorer.ipynb #a4d0db5d
+class Exploration:
+    """Neighbours, colours and spreads of a fitted model, without a picture.
+
+    Parameters
+    ----------
+    model : fitted IteratedDiffusionMap
+    y : (N,) or (N, n) array, default None, features to explore; None takes those of the fit
+    names : sequence of N names of the training rows, default None: their numbers
+    max_points : int, default 5000; if there are more training rows, a random sample is taken
+    max_columns : int, default None (all, or 50 of a wide table), number of columns of the data among the colours
+
+    Attributes
+    ----------
+    rows : (P,) int array, the training rows shown; names : list of P str
+    features : (P, n) array; branch : (P,) int array; colours : dict, see `colourings`
+    clouds : Clouds
+    """
+
+    def __init__(self, model, y=None, *, names=None, max_points=5000, max_columns=None):
+        check_explorable(model)
+        check_number("max_points", max_points, 4, integer=True)
+        rows, missed = model.map_.rows, model.residuals_
+        n, held_out = len(missed), model.map_.values[rows.inverse]
+        known = held_out + np.nan_to_num(missed) if y is None else check_features(y, n)
+        self.model = model
+        self.rows = shown = np.sort(check_random_state(0).permutation(n)[:max_points])
+        self.features, self.branch = known[shown], model.branch_[shown]
+        self.names = row_names(names, n, shown)
+        titles = getattr(model, "feature_names_in_", None)
+        columns, titles = columns_shown(rows.X[rows.inverse[shown]], titles, max_columns)
+        self.colours = colourings(self.features, held_out[shown], self.branch, columns, titles)
+        self.run(own_taus(model))
+
+    def run(self, taus):
+        "Compute the clouds of the flow with these `taus`."
+        self.clouds = Clouds(self.model, self.rows, taus)
+
+    def spread(self, point, near):
+        "Root mean squared difference of the feature from that of `point`, in standard deviations."
+        gap = np.sum((self.features[near] - self.features[point]) ** 2, axis=1).mean()
+        return float(np.sqrt(gap / self.features.var(axis=0).sum()))
+
+    def spreads(self, point, k):
+        "`spread` among the `k` neighbours after each iteration, and the least possible one."
+        steps, here = range(len(self.clouds.points)), self.features[[point]]
+        curve = [self.spread(point, self.clouds.near(i, point, k)) for i in steps]
+        return curve, self.spread(point, nearest(self.features, here, k)[0][0])
+
+    def on_branch(self, point, near):
+        "How many of the points `near` lie on the branch of `point`."
+        return int(np.sum(self.branch[near] == self.branch[point]))
+
+# %% ../../nbs/11_study/46_explorer.ipynb #f2d55e6a
+def description(exploration, iteration, point, k):
+    "The picture in words: `k` neighbours of a `point` of an `exploration` after an `iteration`."
+    e, clouds = exploration, exploration.clouds
+    near, first = clouds.near(iteration, point, k), clouds.near(0, point, k)
+    own = f"; {e.on_branch(point, near)} of them lie on its branch" if "branch" in e.colours else ""
+    return (
+        f"Iteration {iteration} of {len(clouds.points) - 1} with tau = "
+        f"{', '.join(f'{tau:.2f}' for tau in clouds.taus)}, which leaves "
+        f"{remainder(clouds.taus, iteration):.2g} of the old metric. Among the {k} neighbours of "
+        f"{e.names[point]} the feature differs by {e.spread(point, near):.3f} standard "
+        f"deviations ({e.spread(point, first):.3f} in the data){own}."
+    )
 
 # %% ../../nbs/11_study/46_explorer.ipynb #0d214dbe
 class CloudPanel:
@@ -389,12 +611,8 @@ from hashlib import sha1
 from importlib.resources import files
 from string import Template
 
-import numpy as np
-
 from ..core.files import write_whole
 from ..core.pictures import palette
-from ..diffusion.neighbors import nearest
-from ..flow.closed import remainder
 
 # %% ../../nbs/11_study/46_explorer.ipynb #182a9bb0
 def spread_out(points, n):
