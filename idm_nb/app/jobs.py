@@ -50,7 +50,7 @@ from idm_nb.app.table_map import (
 from .tables import Style, Table, UsageError, ending, read_table, with_values
 from ..core.files import allow_as_usual, load, regular, save_model, write_whole
 from ..core.work import announce, chunks, in_pieces, undisturbed
-from ..diffusion.examples import feature_example
+from ..diffusion.manifolds import feature_example
 from ..diffusion.neighbors import nearest
 from ..idm.estimator import IteratedDiffusionMap
 from ..regression.verdict import N_NEAR

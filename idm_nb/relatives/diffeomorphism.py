@@ -14,7 +14,7 @@ from ..core.checks import check_features, check_number, check_points, check_tabl
 from ..core.rows import RowLookup, distinct_rows
 from ..derivatives.derivative import LocalRegression
 from ..diffusion.diffusion_map import DiffusionMap
-from ..diffusion.examples import linear_residual
+from ..diffusion.manifolds import linear_residual
 from ..diffusion.neighbors import NeighborGraph, warn_if_apart
 from ..diffusion.numerics import KernelSum
 from ..diffusion.operator import Diffusion
