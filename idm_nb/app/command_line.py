@@ -296,14 +296,17 @@ def build_parser():
     parser = argparse.ArgumentParser("idm-nb", description=DESCRIPTION, epilog=EXAMPLES, **style)
     parser.add_argument("--version", action="version", version=f"idm-nb {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    add = lambda name, text, more, examples: commands.add_parser(
+    new = "MODEL DATA --out FILE [options]"
+    add = lambda name, text, more, examples, given=new: commands.add_parser(
         name,
+        usage=f"idm-nb {name} {given}",
         help=text,
         description=more,
         epilog=examples.format(name=name, more=cells(name)),
         **style,
     )
-    fit = add("fit", "fit a table", FIT, FIT_EXAMPLES)
+    table = "DATA --feature COLUMN --out DIR [options]"
+    fit = add("fit", "fit a table", FIT, FIT_EXAMPLES, table)
     add_column_options(fit)
     add_reading(fit)
     add_fit_options(fit)
@@ -320,12 +323,15 @@ def build_parser():
     text = "the training rows that are most like new rows"
     add_new_rows(add("alike", text, ALIKE, PLACE_EXAMPLES), "alike_job", 10)
     text = "rows that reach the same value in another way"
-    other = add("counterparts", text, COUNTERPARTS, COUNTERPART_EXAMPLES)
+    one = "MODEL DATA --row ROW --out FILE [options]"
+    other = add("counterparts", text, COUNTERPARTS, COUNTERPART_EXAMPLES, one)
     add_new_rows(other, "counterparts_job", 5)
     other.add_argument("--row", required=True, help="number or name of the row in the table")
     other.add_argument("--branch", type=within(0, ENDLESS), help="the other branch (default: any)")
     summary = "fit a built-in example and report on it"
-    demo = add("demo", summary, summary.capitalize() + ".", DEMO_EXAMPLES)
+    demo = add(
+        "demo", summary, summary.capitalize() + ".", DEMO_EXAMPLES, "[NAME] --out DIR [options]"
+    )
     options = dict(nargs="?", default="digits", choices=DEMOS, metavar="NAME")
     demo.add_argument("name", **options, help=f"one of {', '.join(DEMOS)} (default digits)")
     add_fit_options(demo)
