@@ -13,7 +13,7 @@ from . import study as study
 from .app.partitions import in_parts as in_parts
 from .app.table_map import TableMap as TableMap
 from .core.files import load as load
-from .diffusion.diffusion_map import DiffusionMap as DiffusionMap
+from .diffusion.operator import DiffusionMap as DiffusionMap
 from .flow.diffusion import DiffusionFlow as DiffusionFlow
 from .flow.paper import PaperIteratedDiffusionMap as PaperIteratedDiffusionMap
 from .idm.estimator import IteratedDiffusionMap as IteratedDiffusionMap

@@ -51,7 +51,7 @@ def test_two_computations_from_one_object_agree():
 
 
 def test_a_fit_that_fails_leaves_the_answers_of_the_first(monkeypatch):
-    import idm_nb.diffusion.diffusion_map as module
+    import idm_nb.diffusion.operator as module
 
     def stopped(*args, **kwargs):
         raise KeyboardInterrupt

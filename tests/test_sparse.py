@@ -18,7 +18,7 @@ import idm_nb
 from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap
 from idm_nb.branches import branch_contrast
 from idm_nb.core.rows import PrincipalAxes, RowLookup, canonical_rows
-from idm_nb.diffusion.diffusion_map import both_ways
+from idm_nb.diffusion.operator import both_ways
 from idm_nb.regression.kernel import RidgeEstimate
 
 

@@ -1,4 +1,3 @@
-from .diffusion_map import DiffusionMap as DiffusionMap
 from .manifolds import FEATURE_EXAMPLES as FEATURE_EXAMPLES
 from .manifolds import Annulus as Annulus
 from .manifolds import Circle as Circle
@@ -16,5 +15,6 @@ from .manifolds import recall_by_component as recall_by_component
 from .neighbors import NeighborGraph as NeighborGraph
 from .numerics import KernelSum as KernelSum
 from .operator import Diffusion as Diffusion
+from .operator import DiffusionMap as DiffusionMap
 from .operator import EuclideanMetric as EuclideanMetric
 from .operator import Metric as Metric

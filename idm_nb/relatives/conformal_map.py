@@ -12,10 +12,9 @@ from ..core.checks import check_number, check_table, is_auto
 from ..core.files import Storage
 from ..core.rows import RowLookup
 from ..derivatives.scaling_law import tune_local_bandwidth
-from ..diffusion.diffusion_map import whole_dimension
 from ..diffusion.neighbors import NeighborGraph, squared_lengths, warn_if_apart
 from ..diffusion.numerics import distances_are_tied, two_least
-from ..diffusion.operator import Diffusion, Metric
+from ..diffusion.operator import Diffusion, Metric, whole_dimension
 from .hidden_lengths import MetricMap, checked_sizes
 
 # %% ../../nbs/10_relatives/42_conformal_map.ipynb #8a7960c9

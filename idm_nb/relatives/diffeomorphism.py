@@ -13,11 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.checks import check_features, check_number, check_points, check_table
 from ..core.rows import RowLookup, distinct_rows
 from ..derivatives.derivative import LocalRegression
-from ..diffusion.diffusion_map import DiffusionMap
 from ..diffusion.manifolds import linear_residual
 from ..diffusion.neighbors import NeighborGraph, warn_if_apart
 from ..diffusion.numerics import KernelSum
-from ..diffusion.operator import Diffusion
+from ..diffusion.operator import Diffusion, DiffusionMap
 from ..kernels.local_kernel import StretchedMetric
 from .hidden_lengths import MetricMap, checked_sizes
 
