@@ -306,3 +306,17 @@ def test_probabilities_of_branches_are_shares(share):
     said = found.assign_proba(X[300:], y[300:])
     right = said.argmax(axis=1) == np.where(rare[300:], few, 1 - few)
     assert right[rare[300:]].mean() > 0.98 and np.abs(right - said.max(axis=1)).mean() < 0.01
+
+
+def test_rows_beyond_those_that_are_read_go_with_their_neighbours(monkeypatch):
+    "A piece is read by some of its rows; a small piece beside it is read whole."
+    X, y, _ = feature_example("torus x", 1800, random_state=0)
+    X, y = np.vstack([X, X[:200] / 5 + 20]), np.vstack([y, y[:200]])
+    whole = Branches(X, y)
+    monkeypatch.setattr("idm_nb.branches.graph.MOST_READ", 900)
+    part = Branches(X, y)
+    assert part.ends.tolist() == whole.ends.tolist()
+    assert np.abs(part.nodes - whole.nodes).max() < 0.2
+    assert np.mean(part.membership == whole.membership) > 0.97
+    assert part.masses.sum() == len(X) and part.size > 900 ** (2 / 3)
+    assert np.mean(part.assign(X[::7], y[::7]) == part.membership[::7]) > 0.97

@@ -7,6 +7,7 @@ __all__ = ['Branches']
 
 # %% ../../nbs/08_branches/31_graph.ipynb #a647ae68
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import scipy.sparse as sp
@@ -310,11 +311,11 @@ def voters_of(found, points, features, own=-1):
     squares : (q, c) array, squared distances, the nearest first; branches : (q, c) int array
     """
     k, count = max(4, found.size // 2), max(4, int(np.ceil(2 * np.log(found.size / 2))))
-    near = Search(found.features).nearest(features, min(k + 1, len(found.features)))[0]
-    own, count = np.broadcast_to(own, (len(points), 1)), min(count, near.shape[1] - 1)
+    search, k = Search(found.features), min(k + 1, len(found.features))
+    own, count = np.broadcast_to(own, (len(points), 1)), min(count, k - 1)
     squares, voters = np.empty((len(points), count)), np.empty((len(points), count), dtype=int)
-    for piece in chunks(len(points), 8 * near.shape[1] * points.shape[1]):
-        rows = near[piece]
+    for piece in chunks(len(points), 8 * k * (points.shape[1] + 2)):
+        rows = search.nearest(features[piece], k)[0]
         square = np.sum((found.search.points[rows] - points[piece, None]) ** 2, axis=2)
         square[rows == own[piece]] = np.inf
         order = np.argsort(square, axis=1, kind="stable")[:, :count]
@@ -374,6 +375,7 @@ def odds_of(programmes, membership, nodes, ends, heights):
 
 # %% ../../nbs/08_branches/31_graph.ipynb #67931a1b
 MOST_LOOKS = 1000  # rows whose neighbours are compared: an error of the share of .016 at most
+MOST_READ = 20_000  # rows of a piece that are cut into sets; the others go with rows nearby
 
 
 def numbered(ends, rows, heights):
@@ -433,12 +435,23 @@ def graph_of_pieces(points, features, piece, **options):
     programmes = []
     for p in range(piece.max() + 1):
         here = np.flatnonzero(piece == p)
-        programmes.append((here, programme_of(points[here], features[here], **options)))
+        read = here[np.sort(np.random.RandomState(0).permutation(len(here))[:MOST_READ])]
+        programmes.append((read, programme_of(points[read], features[read], **options)))
         sets = programmes[-1][1].sets
-        own, rows = read_graph(points[here], features[here], sets)
-        membership[here] = rows + sum(map(len, ends))
+        own, membership[read] = read_graph(points[read], features[read], sets)
+        others = np.setdiff1d(here, read, assume_unique=True)
+        if len(others):
+            known = SimpleNamespace(
+                search=Search(points[read]),
+                features=features[read],
+                membership=membership[read],
+                size=sets.size,
+            )
+            votes = voters_of(known, points[others], features[others])
+            membership[others] = shares_of_votes(*votes, 1.0, len(own)).argmax(axis=1)
+        membership[here] += sum(map(len, ends))
         ends.append(own + nodes)
-        nodes, size = nodes + own.max() + 1, size + sets.size
+        nodes, size = nodes + own.max() + 1, size + sets.size * len(here) // len(read)
     if features.shape[1] == 1:
         heights = features[:, 0]
         nodes, ends, membership = numbered(np.vstack(ends), membership, heights)
