@@ -4,8 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
+from scipy.special import softmax
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
+from sklearn.metrics import r2_score
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -16,6 +19,7 @@ import idm_nb
 from idm_nb import FeatureRegressor
 from idm_nb.datasets import feature_example
 from idm_nb.regression import ErrorModel, KernelRegression, judge
+from idm_nb.regression.cross_fitted import Discriminant
 
 
 def table(n=120, seed=0):
@@ -60,6 +64,7 @@ def test_names_of_classes_mean_nothing():
         RandomForestRegressor(10),
         KernelRegression(n_rounds=0),
         "boosting",
+        "discriminant",
     ],
     ids=lambda r: r if isinstance(r, str) else type(r).__name__,
 )
@@ -70,6 +75,36 @@ def test_any_regressor_with_repeated_rows(regressor):
     repeated = model.fit(X[rows], y[rows]).predict(X)
     weighted = model.fit(X, y, sample_weight=np.bincount(rows)).predict(X)
     assert np.allclose(repeated, weighted, rtol=1e-9)
+
+
+def test_few_values_in_any_order(tmp_path):
+    "Six clusters, whose value has nothing to do with their place."
+    rng = np.random.default_rng(0)
+    place, label = 2 * rng.normal(size=(6, 10)), rng.integers(0, 6, 700)
+    X, y = place[label] + rng.normal(size=(700, 10)), label.astype(float)
+    model = FeatureRegressor(random_state=0).fit(X[:200], y[:200])
+    known = softmax(-0.5 * cdist(X, place, "sqeuclidean"), axis=1) @ np.arange(6)
+    best = r2_score(y[200:], known[200:])
+    assert model.weights_["discriminant"] > 0.5 and model.score(X[200:], y[200:]) > best - 0.01
+    ends = model.predict_interval(X[200:])
+    assert 0.87 < np.mean((ends[:, 0] <= y[200:]) & (y[200:] <= ends[:, 1])) < 0.97
+    model.save(tmp_path / "m.npz")
+    assert np.array_equal(FeatureRegressor.load(tmp_path / "m.npz").predict(X), model.predict(X))
+    noise = FeatureRegressor(random_state=0).fit(X, rng.integers(0, 6, 700))
+    assert abs(noise.mixture_.claim.r2) < 0.03  # 700 rows: a standard error of about a hundredth
+    other = FeatureRegressor(random_state=0).fit(X[:200], X[:200, 0])
+    assert "discriminant" in noise.weights_ and "discriminant" not in other.weights_
+    rows = np.r_[np.arange(60), np.arange(20)]
+    for table, values in ((X, y), (X, X[:, :2]), (np.eye(60, 12), np.c_[y[:60], y[:60]])):
+        found = Discriminant().fit(table[:60], values[:60], sample_weight=0.3 * np.bincount(rows))
+        assert np.isfinite(found.predict(table)).all()
+        again = Discriminant().fit(table[:60], values[:60], sample_weight=7.0 * np.bincount(rows))
+        assert np.allclose(found.predict(table), again.predict(table), atol=1e-9)
+    counts = np.array(
+        [1.0, 1, 7, 1, 1, 1]
+    )  # the rows with a spread within their value count little
+    few = Discriminant().fit(X[:6], np.array([2.0, 0, 3, 1, 1, 0]), sample_weight=counts)
+    assert np.isfinite(few.predict(X)).all()
 
 
 def test_weights_that_are_no_counts():

@@ -20,7 +20,7 @@ from .. import __version__
 
 # %% ../../nbs/12_application/51_command_line.ipynb #cbfd9c59
 ENDLESS, MOST_CORES = float("inf"), 4
-REGRESSORS = ("auto", "ridge", "local", "kernel", "lengths", "boosting", "forest")
+REGRESSORS = ("auto", "ridge", "local", "kernel", "lengths", "boosting", "forest", "discriminant")
 DEMOS = tuple(
     "digits three-digits annulus-radius annulus-angle torus-theta torus-phi torus-x sphere-x "
     "sphere-twisted".split()

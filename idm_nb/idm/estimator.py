@@ -402,8 +402,8 @@ class IteratedDiffusionMap(MapViews, BaseEstimator):
         error of the feature, and after 12 steps at the latest.
     tau : float in (0, 1) or sequence (the last one is repeated), default 0.95
         Share of the feature in the metric of a step. Only the product of `1 - tau` matters.
-    regressor : "auto", "ridge", "kernel", "local", "lengths", "boosting", "forest", a scikit-learn
-        regressor or a `FeatureRegressor`, default "auto", the estimate of the feature
+    regressor : "auto", "ridge", "kernel", "local", "lengths", "boosting", "forest", "discriminant",
+        a scikit-learn regressor or a `FeatureRegressor`, default "auto", the estimate of the feature
     flow : "closed", "diffusion" or a Flow, default "closed"
         "closed" takes all steps at once (`ClosedFlow`); "diffusion" embeds every step by a
         diffusion map (`DiffusionFlow`), which is slower; neighbours are nearly as good, but

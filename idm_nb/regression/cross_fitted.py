@@ -12,6 +12,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import cho_solve, cholesky
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.utils import check_random_state
@@ -19,8 +21,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..core.files import Storage
 from ..core.rows import is_wide
-from ..core.work import chunks, labels_of
-from .kernel import FeatureEstimate, fold_of_rows
+from ..core.work import chunks, labels_of, sums_by
+from .kernel import FeatureEstimate, fold_of_rows, with_noise
 
 # %% ../../nbs/07_regression/24_any_regressor.ipynb #467d6f44
 class CrossFitted(FeatureEstimate):
@@ -238,3 +240,40 @@ class ForestEstimate(CrossFitted):
         self.residuals_ = y - model.out_of_bag_.reshape(y.shape)
         self.seconds_ = time.thread_time() - start
         return self
+
+# %% ../../nbs/07_regression/24_any_regressor.ipynb #few-values-code
+class Discriminant(RegressorMixin, Storage, BaseEstimator):
+    "Mean of the distinct values of the features, by their probabilities in discriminant analysis."
+
+    def fit(self, X, y, sample_weight=None):
+        "Fit to `X` `(N, m)` and `y`, whose rows count `sample_weight` times; returns self."
+        values, label = np.unique(y.reshape(len(y), -1), axis=0, return_inverse=True)
+        w = np.ones(len(y)) if sample_weight is None else sample_weight
+        w, label = w / w.sum(), label.ravel()
+        mass = np.bincount(label, w)
+        self.mean, self.distinct = w @ X, values
+        X = X - self.mean
+        means = sums_by(label, w[:, None] * X) / mass[:, None]
+        R, m = np.sqrt(w)[:, None] * (X - means[label]), X.shape[1]
+        S, lengths = R.T @ R, np.sum(R**2, axis=1)
+        height, size = np.trace(S) / m, np.sum(S**2)
+        error = np.sum(lengths**2) - 2 * w @ np.sum(R @ S * R, axis=1) + np.sum(w**2) * size
+        share = min(1.0, error / max(size - m * height**2, 1e-300))
+        least = np.finfo(float).eps * np.mean(w @ X**2)  # rows of one value may be equal
+        root = cholesky(with_noise((1 - share) * S, share * height + least), lower=True)
+        self.slopes = cho_solve((root, True), means.T)
+        self.level = np.log(mass) - 0.5 * np.sum(means.T * self.slopes, axis=0)
+        return self
+
+    def predict(self, X):
+        "Values `(q, n)` at rows `(q, m)`."
+        return softmax((X - self.mean) @ self.slopes + self.level, axis=1) @ self.distinct
+
+
+class DiscriminantEstimate(CrossFitted):
+    "Cross-fitted `Discriminant` analysis."
+
+    by_columns = False
+
+    def __init__(self, random_state=0):
+        super().__init__(Discriminant(), random_state=random_state)

@@ -34,7 +34,12 @@ from ..core.files import Storage
 from ..core.rows import ROWS_FOR_AXES, TrainingRows, lengths_beyond
 from ..core.work import labels_of, one_thread, progress, takes_lazy
 from .candidates import LengthRegression, LocalEstimate
-from .cross_fitted import Boosting, CrossFitted, ForestEstimate
+from idm_nb.regression.cross_fitted import (
+    Boosting,
+    CrossFitted,
+    DiscriminantEstimate,
+    ForestEstimate,
+)
 from .curve import FEWEST, LearningCurve, Refits, can_refit, curve_of
 from .errors import ErrorModel
 from .held_out import held_out_rows, share_explained
@@ -97,12 +102,14 @@ KINDS = {
     "lengths": lambda seed: LengthRegression(random_state=seed),
     "boosting": lambda seed: CrossFitted(Boosting(), random_state=seed),
     "forest": lambda seed: ForestEstimate(random_state=seed),
+    "discriminant": lambda seed: DiscriminantEstimate(random_state=seed),
 }
 
 
-def worth_trying(n_rows, n_columns):
-    "Names of the more expensive estimates for a table of this size."
+def worth_trying(n_rows, n_columns, n_values):
+    "Names of the more expensive estimates for `n_rows` of `n_columns`, and `n_values` of the features."
     names = ["local"] + ["forest"] * (n_rows <= ROWS_FOR_FOREST)
+    names += ["discriminant"] * (n_values**2 <= n_rows)
     if n_columns <= MANY_COLUMNS:
         names += ["lengths"] + ["boosting"] * (n_rows >= ROWS_FOR_BOOSTING)
     return names
@@ -181,7 +188,7 @@ def fit_candidates(
         return all_of(kinds, "estimates of the feature")
     found = all_of(["ridge", "kernel"], "estimates of the feature")
     if max(part.r2(y, sample_weight) for part in found.values()) < ENOUGH:
-        found |= all_of(worth_trying(*table.shape), "more estimates")
+        found |= all_of(worth_trying(*table.shape, len(np.unique(y, axis=0))), "more estimates")
     return found
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #0c2250a0
@@ -378,8 +385,9 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
     ----------
     candidates : "auto", or list of names and scikit-learn regressors, default "auto"
         Names are "ridge", "kernel" (learned stretch), "local", "lengths" (a Gaussian process with a
-        length per column), "boosting" and "forest"; "auto" tries the first two, and the others if
-        they leave more than a ten-thousandth of the variance, where table and method fit together.
+        length per column), "boosting", "forest" and "discriminant" (for features with few values);
+        "auto" tries the first two, and the others if they leave more than a ten-thousandth of the
+        variance, where table and method fit together.
     n_jobs : int or None, default None, candidates and refits that are fitted at the same time, in
         threads; None is one, unless a `joblib.parallel_config` says otherwise
     random_state : int, RandomState or None, default None, draws folds, rows for tuning, landmarks,
