@@ -19,6 +19,7 @@ from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap
 from idm_nb.branches import branch_contrast
 from idm_nb.core.rows import PrincipalAxes, RowLookup, canonical_rows
 from idm_nb.diffusion.operator import both_ways
+from idm_nb.regression.errors import PosteriorVariance
 from idm_nb.regression.kernel import RidgeEstimate
 
 
@@ -283,6 +284,17 @@ def test_cells_in_which_other_genes_are_active_are_novel(wide, fitted):
         assert not model.is_novel(new).any() and model.is_novel(other).all()
         errors = [model.predict(sp.csr_array(rows), return_std=True)[1] for rows in (new, other)]
         assert errors[0].max() < errors[1].min()
+
+
+def test_a_file_without_lengths_beyond_the_axes_counts_none(fitted, tmp_path):
+    "As files of earlier development versions are: they count coordinates alone."
+    model = pickle.loads(pickle.dumps(fitted[0]))
+    points = model.map_.rows.coordinates
+    model.map_.errors.variance = PosteriorVariance(model.map_.errors.axes(points))
+    del model.map_.errors.variance.beyond
+    model.save(tmp_path / "m.npz")
+    errors = IteratedDiffusionMap.load(tmp_path / "m.npz").map_.errors
+    assert np.array_equal(errors.posterior(points, 1e3), errors.posterior(points))
 
 
 def test_a_diffusion_map_of_a_sparse_table(wide, tmp_path):

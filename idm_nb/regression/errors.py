@@ -61,7 +61,7 @@ class PosteriorVariance(Storage):
     """
 
     noise = 1e-3  # of the kernel, in units of its height
-    beyond = 0.0  # in files of former versions
+    beyond = None  # in files of former versions, which do not count it
 
     def __init__(self, points, max_rows=1000, random_state=0, beyond=None):
         self.drawn = np.sort(check_random_state(random_state).permutation(len(points))[:max_rows])
@@ -75,13 +75,14 @@ class PosteriorVariance(Storage):
     def kernel(self, points, beyond):
         "Kernel matrix of other rows, `points` `(q, k)` and `beyond` `(q,)`, and of the rows."
         K = gaussian(points, self.rows, self.length)
-        K *= np.exp(-(beyond[:, None] + self.beyond) / (2 * self.length**2))
+        if self.beyond is not None:
+            K *= np.exp(-(beyond[:, None] + self.beyond) / (2 * self.length**2))
         return K
 
     @cached_property
     def inverse(self):
         "Inverse of the kernel matrix of the rows, with noise."
-        K = self.kernel(self.rows, np.broadcast_to(self.beyond, len(self.rows)))
+        K = self.kernel(self.rows, self.beyond)
         K[np.diag_indices(len(K))] = 1 + self.noise
         return np.linalg.inv(K)
 
