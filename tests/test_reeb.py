@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
 
 import idm_nb
 from idm_nb import IteratedDiffusionMap, TableMap, reeb_graph
@@ -317,7 +318,7 @@ def test_rows_beyond_those_that_are_read_go_with_their_neighbours(monkeypatch):
     part = Branches(X, y)
     assert part.ends.tolist() == whole.ends.tolist()
     assert np.abs(part.nodes - whole.nodes).max() < 0.2
-    assert np.mean(part.membership == whole.membership) > 0.97
+    assert adjusted_rand_score(part.membership, whole.membership) > 0.9
     assert part.masses.sum() == len(X) and part.size > 900 ** (2 / 3)
     assert np.mean(part.assign(X[::7], y[::7]) == part.membership[::7]) > 0.97
 
