@@ -351,6 +351,26 @@ def likeliest_sharpness(found):
         tried[np.argmax([np.log(n * own + found.masses[branch] / n).sum() for own in shares])]
     )
 
+
+def by_votes(points, features, branches, size, new_points, new_features):
+    """Branches `(q,)` of new rows by votes of others.
+
+    Parameters
+    ----------
+    points, features, branches : arrays of n rows, those that vote; size : int, rows of a window
+    new_points, new_features : arrays of q rows
+    """
+    known = SimpleNamespace(
+        search=Search(points),
+        features=features,
+        membership=branches,
+        size=size,
+        n_branches=branches.max() + 1,
+        masses=np.bincount(branches),
+    )
+    votes = voters_of(known, new_points, new_features)
+    return shares_of_votes(*votes, likeliest_sharpness(known), known.n_branches).argmax(axis=1)
+
 # %% ../../nbs/08_branches/31_graph.ipynb #odds0001
 def odds_of(programmes, membership, nodes, ends, heights):
     """Support `(b, b)` of two branches, see `Programme.odds`; NaN if no rows of both share values of the feature.
@@ -441,14 +461,8 @@ def graph_of_pieces(points, features, piece, **options):
         own, membership[read] = read_graph(points[read], features[read], sets)
         others = np.setdiff1d(here, read, assume_unique=True)
         if len(others):
-            known = SimpleNamespace(
-                search=Search(points[read]),
-                features=features[read],
-                membership=membership[read],
-                size=sets.size,
-            )
-            votes = voters_of(known, points[others], features[others])
-            membership[others] = shares_of_votes(*votes, 1.0, len(own)).argmax(axis=1)
+            known = points[read], features[read], membership[read], sets.size
+            membership[others] = by_votes(*known, points[others], features[others])
         membership[here] += sum(map(len, ends))
         ends.append(own + nodes)
         nodes, size = nodes + own.max() + 1, size + sets.size * len(here) // len(read)
