@@ -321,3 +321,12 @@ def test_rows_beyond_those_that_are_read_go_with_their_neighbours(monkeypatch):
     assert adjusted_rand_score(part.membership, whole.membership) > 0.9
     assert part.masses.sum() == len(X) and part.size > 900 ** (2 / 3)
     assert np.mean(part.assign(X[::7], y[::7]) == part.membership[::7]) > 0.97
+
+
+def test_a_valley_of_the_density_is_no_gap():
+    "The sides of the ovals of a torus hold few rows; seven columns of noise spread them."
+    rng = np.random.default_rng(1)
+    a, b = rng.uniform(0, 2 * np.pi, (3000, 2)).T
+    torus = np.c_[(2 + np.cos(a)) * np.cos(b), (2 + np.cos(a)) * np.sin(b), np.sin(a)]
+    graph = ReebGraph(np.c_[torus, 0.3 * rng.normal(size=(3000, 7))], torus[:, 0])
+    assert (graph.n_pieces, graph.n_loops, graph.n_ends) == (1, 1, 2)
