@@ -3,6 +3,8 @@
 import os
 import signal
 
+import pytest
+
 # where a shell starts the tests in the background
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -21,3 +23,9 @@ def pytest_terminal_summary(terminalreporter, config):
         if report.nodeid in seconds:
             seconds[report.nodeid] += report.duration
     config.cache.set("idm_nb/seconds", {**config.cache.get("idm_nb/seconds", {}), **seconds})
+
+
+@pytest.hookimpl(tryfirst=True)  # tools/check.py has another order
+def pytest_collection_modifyitems(items):
+    "Notebooks first: the last tests are short, and all processes end together."
+    items.sort(key=lambda item: "test_notebooks" not in item.nodeid)

@@ -105,7 +105,7 @@ def test_pieces_of_a_precomputed_kernel_are_reported():
 
 
 def test_gaussian_cloud_in_ten_dimensions_converges():
-    X = np.random.default_rng(0).normal(size=(5000, 10))
+    X = np.random.default_rng(0).normal(size=(3000, 10))
     model = DiffusionMap(10, random_state=0).fit(X)
     operator, xi = model.diffusion_.operator, model.markov_eigenvalues_
     vectors = model.eigenfunctions_ * operator.scale[:, None]

@@ -72,11 +72,11 @@ def columns_that_group(X):
     return [columns for columns in sets if names_groups(columns)]
 
 
-def shares_by_near_rows(points, y, labels):
-    "Share of `y` `(r, n)` that five near `points` explain, of all labels and of other `labels`."
+def shares_by_near_rows(points, y, *labels):
+    "Shares of `y` `(r, n)` that five near `points` explain: of all points, then of other `labels` each."
     search, asked = Search(points), np.random.default_rng(0).permutation(len(y))[:1000]
     found = []
-    for own in (np.arange(len(y)), labels):
+    for own in (np.arange(len(y)), *labels):
         near = nearest_of_others(search, points[asked], 5, own, own[asked])
         values = np.where(near[:, :, None] < 0, y.mean(axis=0), y[near])
         found.append(share_explained(y[asked], y[asked] - values.mean(axis=1)))
@@ -86,13 +86,18 @@ def shares_by_near_rows(points, y, labels):
 def undeclared_groups(rows, table):
     "Columns of a `table` `(N, m)` that name groups of its TrainingRows, and both shares, or None."
     known, first = rows.known, np.unique(rows.inverse, return_index=True)[1]
-    most, found = 0.1, None
+    groupings = {}  # many columns may group the rows alike: each grouping is tried once
     for columns in columns_that_group(table):
-        labels = np.unique(table[first[known]][:, columns], axis=0, return_inverse=True)[1].ravel()
-        alone, apart = shares_by_near_rows(rows.points[known], rows.y[known], labels)
-        if alone - max(apart, 0) > most:
-            most, found = alone - max(apart, 0), (columns, alone, apart)
-    return found
+        cells = table[np.ix_(first[known], columns)]
+        start, labels = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
+        groupings.setdefault(start[labels.ravel()].tobytes(), columns)
+    if not groupings:
+        return None
+    labels = [np.frombuffer(grouping, dtype=np.intp) for grouping in groupings]
+    alone, *apart = shares_by_near_rows(rows.points[known], rows.y[known], *labels)
+    least = int(np.argmin(np.maximum(apart, 0)))
+    columns = [*groupings.values()][least]
+    return (columns, alone, apart[least]) if alone - max(apart[least], 0) > 0.1 else None
 
 
 def tenths(values):
