@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
@@ -16,7 +17,7 @@ from sklearn.svm import SVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import idm_nb
-from idm_nb import FeatureRegressor
+from idm_nb import FeatureRegressor, IteratedDiffusionMap
 from idm_nb.datasets import feature_example
 from idm_nb.regression import ErrorModel, KernelRegression, judge
 from idm_nb.regression.cross_fitted import Discriminant
@@ -141,6 +142,8 @@ def test_random_states_of_the_user_stay_and_others_are_set():
     nested = make_pipeline(StandardScaler(), RandomForestRegressor(5))
     twice = [FeatureRegressor([nested], random_state=0).fit(X, y).predict(X) for _ in range(2)]
     assert np.array_equal(*twice) and nested[-1].random_state is None
+    drawn = IteratedDiffusionMap(regressor=FeatureRegressor(["forest"]), random_state=0)
+    assert np.array_equal(*(clone(drawn).fit(X, y).predict(X) for _ in range(2)))
 
 
 def test_threads_change_nothing():
@@ -211,6 +214,20 @@ def test_an_interval_counts_the_new_row_too():
     points, residuals = np.random.default_rng(0).normal(size=(2, 20, 1))
     errors = ErrorModel(points, residuals)
     assert errors.quantile(0.9) == errors.ratios[18]
+
+
+@pytest.mark.parametrize("n, of_group", [(6, 1), (12, 1), (6, 5)])
+def test_intervals_hold_from_few_rows_or_groups(n, of_group):
+    held = []
+    for seed in range(40):
+        rng, label = np.random.default_rng(seed), np.repeat(np.arange(n + 60), of_group)
+        X, seen = rng.normal(size=(len(label), 4)), label < n
+        y = X[:, 0] + rng.normal(size=n + 60)[label] + 0.1 * rng.normal(size=len(label))
+        model = FeatureRegressor(["ridge"], random_state=0)
+        model.fit(X[seen], y[seen], groups=label[seen])
+        low, high = model.predict_interval(X[~seen]).T
+        held.append(np.mean((low <= y[~seen]) & (y[~seen] <= high)))
+    assert np.mean(held) > 0.88
 
 
 def test_errors_of_noise_are_its_deviation():

@@ -35,6 +35,7 @@ from ..flow.diffusion import DiffusionFlow
 from .beyond_memory import fresh_rows, lazy_pool
 from .fitted import FittedMap, MapViews
 from ..regression.cautions import audit, far_features, far_rows
+from ..regression.cross_fitted import seeded
 from ..regression.errors import ErrorModel
 from ..regression.held_out import HeldOut
 from ..regression.stacked import KINDS, FeatureRegressor, errors_of
@@ -47,7 +48,7 @@ def regressor_of(regressor, options):
         check_choice("regressor", regressor, ("auto", *KINDS))
         return FeatureRegressor("auto" if regressor == "auto" else [regressor], **options)
     if isinstance(regressor, FeatureRegressor):
-        return clone(regressor)
+        return seeded(regressor, options["random_state"])
     if isinstance(regressor, type) or not (
         hasattr(regressor, "fit") and hasattr(regressor, "predict")
     ):

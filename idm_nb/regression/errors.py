@@ -9,13 +9,14 @@ __all__ = ['ErrorModel']
 from functools import cached_property
 
 import numpy as np
+from scipy import stats
 from sklearn.utils import check_random_state
 
 from ..core.files import Storage
 from ..core.rows import PrincipalAxes
 from ..core.work import chunks, labels_of, sums_by
 from ..diffusion.neighbors import Search, nearest_of_others
-from .kernel import gaussian, squared_distances
+from .kernel import fold_of_rows, gaussian, squared_distances
 
 # %% ../../nbs/07_regression/26_errors.ipynb #b7a10001
 def likelihood_weights(terms, squares, mass, share, n_steps=300):
@@ -37,11 +38,14 @@ def likelihood_weights(terms, squares, mass, share, n_steps=300):
     return weights
 
 
-def ranked(values, mass):
-    "Sorted `values` `(n, f)`, and the share of new rows that lie below each, from weights `(n,)`."
+def ranked(values, mass, n_units):
+    """Sorted `values` `(n, f)`, and the share of new rows that lie below each.
+
+    `mass` `(n,)` are weights of the rows, which form `n_units` groups; a new group counts as one more.
+    """
     mass, values = np.repeat(mass, values.shape[1]), values.ravel()
     order = np.argsort(values)
-    return values[order], np.cumsum(mass[order]) / (mass.sum() + 1)
+    return values[order], np.cumsum(mass[order]) / mass.sum() * n_units / (n_units + 1)
 
 
 class PosteriorVariance(Storage):
@@ -193,11 +197,16 @@ class ErrorModel(Storage):
         terms = variances(near, self.variance.left_out, self.mass, self.squares)
         terms = terms[:, np.searchsorted(drawn, inverse[rows])]
         self.weights = likelihood_weights(terms, squares, mass, self.share)
-        self.ratios, self.ranks = ranked(np.sqrt(squares / self._mixed(terms)), mass)
+        units = labels[inverse[rows]]
+        fold, ratios = fold_of_rows(units, 5, random_state), np.empty_like(squares)
+        for out in (fold == k for k in range(fold.max() + 1)):
+            weights = likelihood_weights(terms[:, ~out], squares[~out], mass[~out], self.share)
+            ratios[out] = np.sqrt(squares[out] / self._mixed(terms[:, out], weights))
+        self.ratios, self.ranks = ranked(ratios, mass, len(np.unique(units)))
 
-    def _mixed(self, terms):
-        "Variances `(q, f)` of `terms` `(4, q, f)`, in the same unit."
-        return (1 - self.share) * np.tensordot(self.weights, terms, axes=1) + self.share
+    def _mixed(self, terms, weights):
+        "Variances `(q, f)` of `terms` `(4, q, f)`, in the same unit, by `weights` `(4,)`."
+        return (1 - self.share) * np.tensordot(weights, terms, axes=1) + self.share
 
     def posterior(self, X, beyond=0.0):
         """Posterior variance `(q,)` at rows `(q, m)`; above `largest` they are unlike all training rows.
@@ -216,12 +225,16 @@ class ErrorModel(Storage):
         near = [search.nearest(at, k)[0] for search, at in asked]
         variance = self.posterior(X) if variance is None else variance
         terms = variances(near, variance, self.mass, self.squares)
-        found = self.scale * np.sqrt(self._mixed(terms))
+        found = self.scale * np.sqrt(self._mixed(terms, self.weights))
         return np.maximum(found, (variance > self.largest)[:, None] * self.spread)
 
     def quantile(self, coverage):
         "Number of standard errors within which the share `coverage` of new rows lies."
-        return float(self.ratios[min(np.searchsorted(self.ranks, coverage), len(self.ratios) - 1)])
+        place, last = np.searchsorted(self.ranks, coverage), self.ranks[-1]
+        if place < len(self.ratios):
+            return float(self.ratios[place])
+        beyond = stats.t.ppf((1 + np.array([coverage, last])) / 2, last / (1 - last))
+        return float(self.ratios[-1] * beyond[0] / beyond[1])
 
     def is_novel(self, X):
         "Which rows `(q, m)` are unlike all training rows: `(q,)` bool."

@@ -311,26 +311,33 @@ class RidgeSmoother(Smoother):
     def __init__(self, spectrum=None):
         self.spectrum = spectrum
 
+    def smoothed(self, spectrum, y, s, ridge):
+        """Slopes along the directions, residuals, and the `rest` of `left_out`, for a `ridge`.
+
+        `spectrum` is the `RowSpectrum` of the rows with `y` and `s`, see `tune`.
+        """
+        U, size = spectrum.U, spectrum.size
+        target = s[:, None] * (y - np.average(y, axis=0, weights=s**2))
+        share, along = size**2 / (size**2 + ridge), U.T @ target
+        left = target - U @ (share[:, None] * along)
+        return (share / size)[:, None] * along, left, of_factor(spectrum.whole, np.r_[share, 1])
+
+    def tune(self, X, y, groups, s):
+        spectrum, least = RowSpectrum(X, s), np.inf
+        tens = groups if 2 * len(spectrum.size) < len(y) else in_tens(groups, len(y))
+        for ridge in RIDGES * np.sum(spectrum.size**2):
+            error = rms(left_out(*self.smoothed(spectrum, y, s, ridge)[1:], tens))
+            if error < least:
+                least, self.ridge = error, ridge
+        return self
+
     def fit(self, X, y, groups, s, others, landmarks, held):
         spectrum = RowSpectrum(X, s) if self.spectrum is None else self.spectrum
         self.spectrum = None
         self.mean, self.level = spectrum.mean, np.average(y, axis=0, weights=s**2)
-        U, size, target = spectrum.U, spectrum.size, s[:, None] * (y - self.level)
-        projected, least = U.T @ target, np.inf
-
-        def smoothed(share):
-            "Residuals of the directions that are kept by their `share` `(r,)`, and the `rest` of `left_out`."
-            rest = of_factor(spectrum.whole, np.r_[share, 1])
-            return target - U @ (share[:, None] * projected), rest
-
-        tens = groups if 2 * len(size) < len(y) else in_tens(groups, len(y))
-        for ridge in RIDGES * np.sum(size**2):
-            share = size**2 / (size**2 + ridge)
-            error = rms(left_out(*smoothed(share), tens)[others])
-            if error < least:
-                least, self.ridge, best = error, ridge, share
-        self.slopes = spectrum.slopes((best / size)[:, None] * projected)
-        self.residuals = left_out(*smoothed(best), groups)[held] / s[held, None]
+        along, left, rest = self.smoothed(spectrum, y, s, self.ridge)
+        self.slopes = spectrum.slopes(along)
+        self.residuals = left_out(left, rest, groups)[held] / s[held, None]
         return self
 
     def predict(self, X):
@@ -342,6 +349,7 @@ class RidgeSmoother(Smoother):
 class RidgeEstimate(CrossTuned):
     "Ridge regression with held-out values; parameters of `CrossTuned`."
 
+    n_tried = 1000
     spectrum = None  # one for all folds of a fit
 
     def smoother(self):
