@@ -230,6 +230,16 @@ def test_intervals_hold_from_few_rows_or_groups(n, of_group):
     assert np.mean(held) > 0.88
 
 
+def test_a_feature_far_from_all_others_changes_nothing():
+    X, y = table(300)
+    wild = np.where(np.arange(300) == 7, 1e3, y)
+    with pytest.warns(UserWarning, match="Row 7 is far from all other rows"):
+        model = FeatureRegressor(["ridge"], random_state=0).fit(X, wild)
+    others = FeatureRegressor(["ridge"], random_state=0).fit(np.delete(X, 7, 0), np.delete(y, 7))
+    said, true = (m.predict(X, return_std=True) for m in (model, others))
+    assert np.allclose(said, true, rtol=0.05) and model.residuals_[7, 0] == 1e3 - said[0][7]
+
+
 def test_errors_of_noise_are_its_deviation():
     "Left-out means are low where the row itself is high; no prediction of a new row tells so much."
     for seed in range(6):

@@ -349,7 +349,7 @@ class RidgeSmoother(Smoother):
 class RidgeEstimate(CrossTuned):
     "Ridge regression with held-out values; parameters of `CrossTuned`."
 
-    n_tried = 1000
+    n_tried = 600
     spectrum = None  # one for all folds of a fit
 
     def smoother(self):

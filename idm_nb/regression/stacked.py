@@ -6,6 +6,7 @@
 __all__ = ['Mixture', 'FeatureRegressor']
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #6e0a93cf
+import warnings
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -34,6 +35,7 @@ from ..core.files import Storage
 from ..core.rows import ROWS_FOR_AXES, TrainingRows, lengths_beyond
 from ..core.work import labels_of, one_thread, progress, takes_lazy
 from .candidates import LengthRegression, LocalEstimate
+from .cautions import far_features, on_far_rows
 from idm_nb.regression.cross_fitted import (
     Boosting,
     CrossFitted,
@@ -430,6 +432,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
             takes no weights have whole counts repeated; other weights are an error there.
         groups : (N,) array, default None, rows that belong together and are left out together.
             Equal rows are one row that counts as often, with the mean feature; they join groups.
+            Nothing is learned from a row whose feature is far from all others; a warning names it.
 
         Returns
         -------
@@ -446,10 +449,13 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
             raise ValueError(
                 f"X has only {len(rows.y)} rows that differ: at least {FEWEST} are needed"
             )
+        rows = rows.without(far_features(rows.y))
+        for _, sentence in on_far_rows(rows, np.arange(N)[used], "y"):
+            warnings.warn(sentence.rstrip("."), UserWarning, stacklevel=3)
         found = fit_mixture(self, rows)
-        # rows without weight are predicted
-        held_out = np.empty(features.shape) if weight is None else found.predict(X)
-        held_out[used] = found.values[rows.inverse]
+        learned = np.arange(N)[used][rows.asked]
+        held_out = found.predict(X) if len(learned) < N else np.empty(features.shape)
+        held_out[learned] = found.values[rows.place]
         about = dict(given=features, columns=seen, one_feature=np.asarray(y).ndim == 1)
         self.mixture_ = replace(found, held_out=held_out, **about)
         return self
