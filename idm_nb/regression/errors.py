@@ -38,14 +38,33 @@ def likelihood_weights(terms, squares, mass, share, n_steps=300):
     return weights
 
 
-def ranked(values, mass, n_units):
-    """Sorted `values` `(n, f)`, and the share of new rows that lie below each.
+def weighted(terms, weights, share):
+    "Variances `(q, f)` of `terms` `(4, q, f)`, in the same unit, by `weights` `(4,)`."
+    return (1 - share) * np.tensordot(weights, terms, axes=1) + share
 
-    `mass` `(n,)` are weights of the rows, which form `n_units` groups; a new group counts as one more.
+
+def ranked_ratios(terms, squares, mass, share, groups, random_state=0):
+    """Sorted ratios of residuals to standard errors, and the share of new rows that lie below each.
+
+    `terms`, `squares`, `mass` and `share` as in `likelihood_weights`. The weights come from other folds
+    of `groups` `(n,)`, drawn by `random_state`; a new group counts as one more.
     """
-    mass, values = np.repeat(mass, values.shape[1]), values.ravel()
-    order = np.argsort(values)
-    return values[order], np.cumsum(mass[order]) / mass.sum() * n_units / (n_units + 1)
+    fold, ratios = fold_of_rows(groups, 5, random_state), np.empty_like(squares)
+    for out in (fold == k for k in range(fold.max() + 1)):
+        weights = likelihood_weights(terms[:, ~out], squares[~out], mass[~out], share)
+        ratios[out] = np.sqrt(squares[out] / weighted(terms[:, out], weights, share))
+    mass, ratios, n = np.repeat(mass, ratios.shape[1]), ratios.ravel(), len(np.unique(groups))
+    order = np.argsort(ratios)
+    return ratios[order], np.cumsum(mass[order]) / mass.sum() * n / (n + 1)
+
+
+def quantile_of(ratios, ranks, coverage):
+    "The quantile of `ranked_ratios`; beyond the largest ratio, by Student's distribution."
+    place, last = np.searchsorted(ranks, coverage), ranks[-1]
+    if place < len(ratios):
+        return float(ratios[place])
+    here, there = stats.t.ppf((1 + np.array([coverage, last])) / 2, last / (1 - last))
+    return float(ratios[-1] * here / there)
 
 
 class PosteriorVariance(Storage):
@@ -197,16 +216,8 @@ class ErrorModel(Storage):
         terms = variances(near, self.variance.left_out, self.mass, self.squares)
         terms = terms[:, np.searchsorted(drawn, inverse[rows])]
         self.weights = likelihood_weights(terms, squares, mass, self.share)
-        units = labels[inverse[rows]]
-        fold, ratios = fold_of_rows(units, 5, random_state), np.empty_like(squares)
-        for out in (fold == k for k in range(fold.max() + 1)):
-            weights = likelihood_weights(terms[:, ~out], squares[~out], mass[~out], self.share)
-            ratios[out] = np.sqrt(squares[out] / self._mixed(terms[:, out], weights))
-        self.ratios, self.ranks = ranked(ratios, mass, len(np.unique(units)))
-
-    def _mixed(self, terms, weights):
-        "Variances `(q, f)` of `terms` `(4, q, f)`, in the same unit, by `weights` `(4,)`."
-        return (1 - self.share) * np.tensordot(weights, terms, axes=1) + self.share
+        about = terms, squares, mass, self.share
+        self.ratios, self.ranks = ranked_ratios(*about, labels[inverse[rows]], random_state)
 
     def posterior(self, X, beyond=0.0):
         """Posterior variance `(q,)` at rows `(q, m)`; above `largest` they are unlike all training rows.
@@ -225,16 +236,12 @@ class ErrorModel(Storage):
         near = [search.nearest(at, k)[0] for search, at in asked]
         variance = self.posterior(X) if variance is None else variance
         terms = variances(near, variance, self.mass, self.squares)
-        found = self.scale * np.sqrt(self._mixed(terms, self.weights))
+        found = self.scale * np.sqrt(weighted(terms, self.weights, self.share))
         return np.maximum(found, (variance > self.largest)[:, None] * self.spread)
 
     def quantile(self, coverage):
         "Number of standard errors within which the share `coverage` of new rows lies."
-        place, last = np.searchsorted(self.ranks, coverage), self.ranks[-1]
-        if place < len(self.ratios):
-            return float(self.ratios[place])
-        beyond = stats.t.ppf((1 + np.array([coverage, last])) / 2, last / (1 - last))
-        return float(self.ratios[-1] * beyond[0] / beyond[1])
+        return quantile_of(self.ratios, self.ranks, coverage)
 
     def is_novel(self, X):
         "Which rows `(q, m)` are unlike all training rows: `(q,)` bool."

@@ -449,11 +449,8 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
             raise ValueError(
                 f"X has only {len(rows.y)} rows that differ: at least {FEWEST} are needed"
             )
-        rows = rows.without(far_features(rows.y))
-        for _, sentence in on_far_rows(rows, np.arange(N)[used], "y"):
-            warnings.warn(sentence.rstrip("."), UserWarning, stacklevel=3)
+        rows, learned = without_far_features(rows, np.arange(N)[used])
         found = fit_mixture(self, rows)
-        learned = np.arange(N)[used][rows.asked]
         held_out = found.predict(X) if len(learned) < N else np.empty(features.shape)
         held_out[learned] = found.values[rows.place]
         about = dict(given=features, columns=seen, one_feature=np.asarray(y).ndim == 1)
@@ -518,6 +515,14 @@ def interval(values, errors, model, coverage):
     check_number("coverage", coverage, 0, 1, open_low=True)
     width = model.quantile(coverage) * errors
     return np.stack([values - width, values + width], axis=-1)
+
+
+def without_far_features(rows, numbers):
+    "TrainingRows without far features, with a warning, and the `numbers` `(N,)` of the other rows."
+    rows = rows.without(far_features(rows.y))
+    for _, sentence in on_far_rows(rows, numbers, "y"):
+        warnings.warn(sentence.rstrip("."), UserWarning, stacklevel=4)
+    return rows, numbers[rows.asked]
 
 
 def check_weights(sample_weight, n_rows):
