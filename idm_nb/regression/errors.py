@@ -39,7 +39,7 @@ def likelihood_weights(terms, squares, mass, share, n_steps=300):
 
 
 def weighted(terms, weights, share):
-    "Variances `(q, f)` of `terms` `(4, q, f)`, in the same unit, by `weights` `(4,)`."
+    "Variances `(q, f)` of `terms` `(4, q, f)` by `weights` `(4,)`, and the `share` of the constant."
     return (1 - share) * np.tensordot(weights, terms, axes=1) + share
 
 
@@ -59,7 +59,7 @@ def ranked_ratios(terms, squares, mass, share, groups, random_state=0):
 
 
 def quantile_of(ratios, ranks, coverage):
-    "The quantile of `ranked_ratios`; beyond the largest ratio, by Student's distribution."
+    "Quantile `coverage` of sorted `ratios` with `ranks`; beyond the largest, by Student's distribution."
     place, last = np.searchsorted(ranks, coverage), ranks[-1]
     if place < len(ratios):
         return float(ratios[place])
