@@ -4,6 +4,7 @@ Every case is the same table of numbers, written badly. Where it is read, the nu
 """
 
 import shlex
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -366,6 +367,32 @@ def test_excel(tmp_path):
     assert read_table(tmp_path / "t.xlsx", sheet="autumn").frame.equals(found.frame)
     with pytest.raises(ValueError, match="has no sheet 'winter'; it has spring, autumn"):
         read_table(tmp_path / "t.xlsx", sheet="winter")
+
+
+@pytest.mark.parametrize("name", ["t.zip", "t.csv.zip", "t.json", "columns.json", "t.jsonl"])
+def test_archives_and_records_are_read_like_csv(name, tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": A, "sex": ["f", "m"] * (N // 2), "y": Y})
+    frame["day"] = pd.date_range("2024-01-01", periods=N).astype(str)
+    frame.loc[3, ["a", "sex"]] = np.nan, None
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    records = dict(orient=None if name == "columns.json" else "records", double_precision=15)
+    if "json" in name:
+        frame.to_json(tmp_path / name, lines=name.endswith("l"), **records)
+    else:
+        frame.to_csv(tmp_path / name, index=False)
+    found, known = (read_table(tmp_path / path).frame for path in (name, "t.csv"))
+    pd.testing.assert_frame_equal(found, known)
+
+
+def test_archives_of_several_files_and_lists_in_cells_are_refused(tmp_path):
+    with ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.writestr("a.csv", "a,y"), archive.writestr("b.csv", "b,y")
+    (tmp_path / "t.json").write_text('[{"a": 1, "b": [1, 2]}]')
+    with pytest.raises(ValueError, match="holds 2 files: unpack it"):
+        read_table(tmp_path / "t.zip")
+    with pytest.raises(ValueError, match="column 'b' holds lists"):
+        read_table(tmp_path / "t.json")
 
 
 def test_words_after_many_numbers_leave_the_numbers_as_they_are_written(tmp_path):
