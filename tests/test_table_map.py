@@ -317,6 +317,15 @@ def test_spectra_share_one_unit_and_dates_have_cycles():
     assert np.abs(model.predict(table).predicted_rate - table.rate).max() < 0.1
 
 
+def test_a_column_of_more_words_than_rows_that_judge_it():
+    rng = np.random.default_rng(0)
+    pairs, level = rng.integers(0, 6, (100, 2)), 3 * rng.normal(size=6)
+    table = {"cross": [f"{a}:{b}" for a, b in pairs], "x": rng.normal(size=100)}
+    table["y"] = level[pairs].prod(axis=1) + 0.1 * rng.normal(size=100)
+    model = TableMap("y", random_state=0).fit(table)
+    assert len(np.unique(table["cross"])) > 20 and len(model.alike(table, 5)) == 500
+
+
 def test_the_estimator_of_numbers_names_the_door_and_a_pipeline():
     pytest.importorskip("skrub")
     import skrub

@@ -1012,7 +1012,7 @@ def variance_of_columns(encoder, X):
 
 
 def places_of_words(judged, unit, own, share):
-    """Places `(k, q)` of the k words of a column: differences are those of predictions.
+    """Places `(k, r)` of the k words of a column: differences are those of predictions.
 
     Parameters
     ----------
@@ -1046,9 +1046,9 @@ def stretch_of(encoder, judged, relevance, r2, X):
     for k, part in enumerate(encoder.parts):
         if part.kind == "words" and weights[k] > shared:
             own = np.flatnonzero(owners == k)
-            diagonal[own], block = shared, np.zeros((len(owners), len(own)))
             size = part.unit * np.sqrt(weights[k] ** 2 - shared**2)
             places = places_of_words(judged, part.unit, own, (X[:, own] > 0).mean(axis=0))
+            diagonal[own], block = shared, np.zeros((len(owners), places.shape[1]))
             block[own] = size * places
             blocks.append(block)
     return np.hstack([np.diag(diagonal), *blocks])
