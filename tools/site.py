@@ -73,8 +73,7 @@ PAGES = {  # page of the reference: names of the package at the top, or parts wi
     "61c_table_map": ("TableMap",),
     "61d_tables_and_pictures": ("app", "core"),
     "61e_map_and_estimates": ("idm", "branches", "regression", "flow"),
-    "61g_data_and_relatives": ("datasets", "study", "relatives"),
-    "61h_diffusion_and_kernels": ("diffusion", "kernels", "derivatives"),
+    "61g_diffusion_and_relatives": "datasets diffusion kernels derivatives study relatives".split(),
 }
 FIRST = ("IteratedDiffusionMap", "TableMap")  # what most users need
 NAME = re.compile(r"(?<!\[)`(\w+)`(?!\])")  # between backticks, and not a link yet
