@@ -362,3 +362,13 @@ def test_ridge_regression_of_many_columns_is_exact():
     assert np.allclose(model.slopes, slopes, atol=1e-8 * np.abs(slopes).max())
     again = FeatureRegressor(["ridge"], random_state=0).fit(table, y[:, 0])
     assert again.learning_curve_ is not None and again.candidates_["ridge"].spectrum is None
+
+
+def test_new_rows_of_many_noisy_columns_are_not_novel():
+    "Few rows lie far along axes that were found from them; new rows do not, but are of the same kind."
+    rng = np.random.default_rng(0)
+    hours, load = rng.uniform(0, 6, 1500), rng.normal(size=4000) * (rng.uniform(size=4000) < 0.1)
+    cells = np.log1p(rng.poisson(0.2 * np.exp(np.outer(np.sin(hours / 2), load))))
+    model = IteratedDiffusionMap(regressor="ridge", random_state=0)
+    model.fit(sp.csr_array(cells[:1200]), hours[:1200])
+    assert model.is_novel(sp.csr_array(cells[1200:])).mean() < 0.02

@@ -402,6 +402,23 @@ def lengths_beyond(rows, X, coordinates):
     return np.maximum(found, 0)
 
 
+def without_own(coordinates, beyond):
+    """Coordinates `(n, k)` on axes found without the row itself, to first order, and squared lengths `(n,)` beyond.
+
+    A row with the squared length |x|^2 makes up the share |x|^2 / s of its coordinate on an axis on which the squares
+    of all rows sum to s. In few rows of many noisy columns, that is most of it, and new rows have nothing of it.
+
+    Parameters
+    ----------
+    coordinates : (n, k) array; beyond : (n,) array, squared lengths that the rows have beyond them
+    """
+    squares = coordinates**2
+    total = squares.sum(axis=1) + beyond
+    share = total[:, None] / np.maximum(squares.sum(axis=0), 1e-300)
+    found = coordinates * np.maximum(1 - share, 0)
+    return found, total - np.einsum("ij,ij->i", found, found)
+
+
 def stretched(rows, stretch):
     "TrainingRows `rows` that are not wide, with points multiplied by `stretch` `(m, k)`."
     axes = PrincipalAxes(rows.X @ stretch).first(rows.axes.axes.shape[1])

@@ -32,7 +32,7 @@ from idm_nb.core.checks import (
     renamed,
 )
 from ..core.files import Storage
-from ..core.rows import ROWS_FOR_AXES, TrainingRows, lengths_beyond
+from ..core.rows import ROWS_FOR_AXES, TrainingRows, lengths_beyond, without_own
 from ..core.work import labels_of, one_thread, progress, takes_lazy
 from .candidates import LengthRegression, LocalEstimate
 from .cautions import far_features, on_far_rows
@@ -274,6 +274,8 @@ def errors_of(rows, values, random_state=0, hidden=None):
     residuals = rows.given[rows.asked] - values[rows.place]
     about = dict(inverse=rows.place, groups=groups, weights=counts, random_state=random_state)
     beyond = lengths_beyond(rows, rows.table_of_known(), X)
+    if rows.basis is not None:
+        X, beyond = without_own(X, beyond)
     about |= dict(values=values, hidden=None if hidden is None else hidden[rows.place])
     about |= dict(beyond=beyond, spread=rows.given[rows.asked].std(axis=0))
     return ErrorModel(X, residuals, **about)
