@@ -405,17 +405,19 @@ def lengths_beyond(rows, X, coordinates):
 def without_own(coordinates, beyond):
     """Coordinates `(n, k)` on axes found without the row itself, to first order, and squared lengths `(n,)` beyond.
 
-    A row with the squared length |x|^2 makes up the share |x|^2 / s of its coordinate on an axis on which the squares
-    of all rows sum to s. In few rows of many noisy columns, that is most of it, and new rows have nothing of it.
+    Without the row, the axes would leave about e = b / (1 - h)^2 of it, with b beyond them and the leverage h [Allen
+    1974]. On an axis on which the squares of all rows sum to s, it makes up the share e / s of its coordinate. With
+    few rows of many noisy columns that is most of it, and new rows have nothing of it.
 
     Parameters
     ----------
     coordinates : (n, k) array; beyond : (n,) array, squared lengths that the rows have beyond them
     """
     squares = coordinates**2
-    total = squares.sum(axis=1) + beyond
-    share = total[:, None] / np.maximum(squares.sum(axis=0), 1e-300)
-    found = coordinates * np.maximum(1 - share, 0)
+    total, sums = squares.sum(axis=1) + beyond, np.maximum(squares.sum(axis=0), 1e-300)
+    left = np.maximum(1 - (squares / sums).sum(axis=1), 1e-12)
+    own = np.minimum(beyond / left**2, total)
+    found = coordinates * np.maximum(1 - own[:, None] / sums, 0)
     return found, total - np.einsum("ij,ij->i", found, found)
 
 
