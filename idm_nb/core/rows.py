@@ -413,11 +413,14 @@ def without_own(coordinates, beyond):
     ----------
     coordinates : (n, k) array; beyond : (n,) array, squared lengths that the rows have beyond them
     """
-    squares = coordinates**2
-    total, sums = squares.sum(axis=1) + beyond, np.maximum(squares.sum(axis=0), 1e-300)
-    left = np.maximum(1 - (squares / sums).sum(axis=1), 1e-12)
-    own = np.minimum(beyond / left**2, total)
-    found = coordinates * np.maximum(1 - own[:, None] / sums, 0)
+    total = np.einsum("ij,ij->i", coordinates, coordinates) + beyond
+    sums = np.maximum(np.einsum("ij,ij->j", coordinates, coordinates), 1e-300)
+    leverage = np.einsum("ij,ij,j->i", coordinates, coordinates, 1 / sums)
+    own = np.minimum(beyond / np.maximum(1 - leverage, 1e-12) ** 2, total)
+    found = own[:, None] / -sums  # one array as large as the coordinates, and no more
+    found += 1
+    np.maximum(found, 0, out=found)
+    found *= coordinates
     return found, total - np.einsum("ij,ij->i", found, found)
 
 
