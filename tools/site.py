@@ -68,10 +68,8 @@ def doc_markdown(found):
 
 
 CODE = "https://github.com/idm-nb/idm_nb/blob/main/"
-PAGES = {  # page of the reference: names of the package at the top, or parts with all their other names
-    "61b_iterated_diffusion_map": ("IteratedDiffusionMap",),
-    "61c_table_map": ("TableMap",),
-    "61d_tables_and_pictures": ("app", "core"),
+PAGES = {  # page of the reference: the package itself with its two estimators, and parts with all their other names
+    "61b_estimators_and_tables": ("", "app", "core"),
     "61e_map_and_estimates": ("idm", "branches", "regression", "flow"),
     "61g_diffusion_and_relatives": "datasets diffusion kernels derivatives study relatives".split(),
 }
@@ -169,9 +167,9 @@ def names_of_pages():
     for page, subjects in PAGES.items():
         found[page] = []
         for subject in subjects:
-            part = idm_nb if subject in FIRST else import_module(f"idm_nb.{subject}")
-            is_entry = lambda name, part=part: callable(getattr(part, name)) and name not in told
-            names = list(filter(is_entry, [subject] if subject in FIRST else part.__all__))
+            part = import_module(f"idm_nb.{subject}".rstrip("."))
+            names = [name for name in part.__all__ if callable(getattr(part, name))]
+            names = [name for name in (names if subject else FIRST) if name not in told]
             told |= set(names)
             found[page].append((part, names))
     return found
@@ -193,7 +191,7 @@ def reference_page(page):
     "Markdown of all entries of a page of the reference."
     parts = []
     for part, names in names_of_pages()[page]:
-        parts += [f"## {part.__name__}"] * (len(PAGES[page]) > 1)
+        parts += [f"## {part.__name__}"]
         parts += [f"`from {part.__name__} import {', '.join(names)}`"]
         parts += [reference(getattr(part, name), name) for name in names]
     return "\n\n".join(parts)
