@@ -34,8 +34,8 @@ from ..flow.closed import ClosedFlow, Flow, flow_taus, local_geometry
 from ..flow.diffusion import DiffusionFlow
 from .beyond_memory import fresh_rows, lazy_pool
 from .fitted import FittedMap, MapViews
+from ..regression.candidates import seeded
 from ..regression.cautions import audit, far_features, far_rows
-from ..regression.cross_fitted import seeded
 from ..regression.errors import ErrorModel
 from ..regression.held_out import HeldOut
 from ..regression.stacked import KINDS, FeatureRegressor, errors_of

@@ -34,14 +34,15 @@ from idm_nb.core.checks import (
 from ..core.files import Storage
 from ..core.rows import ROWS_FOR_AXES, TrainingRows, lengths_beyond, without_own
 from ..core.work import labels_of, one_thread, progress, takes_lazy
-from .candidates import LengthRegression, LocalEstimate
-from .cautions import far_features, on_far_rows
-from idm_nb.regression.cross_fitted import (
+from idm_nb.regression.candidates import (
     Boosting,
     CrossFitted,
     DiscriminantEstimate,
     ForestEstimate,
+    LengthRegression,
+    LocalEstimate,
 )
+from .cautions import far_features, on_far_rows
 from .curve import FEWEST, LearningCurve, Refits, can_refit, curve_of
 from .errors import ErrorModel
 from .held_out import held_out_rows, share_explained
