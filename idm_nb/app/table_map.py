@@ -49,10 +49,9 @@ from ..branches.contrast import branch_contrast
 from ..branches.support import SUPPORT
 from ..core.checks import MOST_AXES, check_choice, check_number, is_auto
 from ..core.files import Storage
-from ..core.rows import POOL
+from ..core.rows import LAZY_LANDMARKS, POOL, pool_rows
 from ..core.work import announce, chunks, labels_of, one_thread
 from ..diffusion.neighbors import nearest
-from ..idm.beyond_memory import LAZY_LANDMARKS, pool_rows
 from ..idm.estimator import IteratedDiffusionMap, checked, estimated, fit_map, prepare, warn_of
 from ..idm.fitted import Placed
 from ..idm.reeb import reeb_graph

@@ -28,11 +28,18 @@ from idm_nb.core.checks import (
     former_parameters,
     is_auto,
 )
-from ..core.rows import TrainingRows, is_wide, landmark_rows, lengths_beyond, stretched
+from idm_nb.core.rows import (
+    TrainingRows,
+    fresh_rows,
+    is_wide,
+    landmark_rows,
+    lazy_pool,
+    lengths_beyond,
+    stretched,
+)
 from ..core.work import announce, is_lazy, one_thread
 from ..flow.closed import ClosedFlow, Flow, flow_taus, local_geometry
 from ..flow.diffusion import DiffusionFlow
-from .beyond_memory import fresh_rows, lazy_pool
 from .fitted import FittedMap, MapViews
 from ..regression.candidates import seeded
 from ..regression.cautions import audit, far_features, far_rows
