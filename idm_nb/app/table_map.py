@@ -52,8 +52,8 @@ from ..core.files import Storage
 from ..core.rows import LAZY_LANDMARKS, POOL, pool_rows
 from ..core.work import announce, chunks, labels_of, one_thread
 from ..diffusion.neighbors import nearest
+from ..idm import Placed
 from ..idm.estimator import IteratedDiffusionMap, checked, estimated, fit_map, prepare, warn_of
-from ..idm.fitted import Placed
 from ..idm.reeb import reeb_graph
 from ..regression.cautions import audit, far_features
 from ..regression.kernel import some_rows

@@ -1,6 +1,6 @@
+from .estimator import FittedMap as FittedMap
 from .estimator import IteratedDiffusionMap as IteratedDiffusionMap
-from .fitted import FittedMap as FittedMap
-from .fitted import MapViews as MapViews
-from .fitted import Placed as Placed
+from .estimator import MapViews as MapViews
+from .estimator import Placed as Placed
 from .reeb import ReebGraph as ReebGraph
 from .reeb import reeb_graph as reeb_graph
