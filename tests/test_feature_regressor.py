@@ -202,7 +202,7 @@ def test_a_strong_relation_is_seen_from_twenty_rows():
 
 
 def test_columns_of_rounding_errors_are_no_columns():
-    from idm_nb.regression.cautions import uneven_column
+    from idm_nb.regression.verdict import uneven_column
 
     X = np.random.default_rng(0).normal(size=(200, 6))
     assert uneven_column(X * np.r_[np.ones(2), np.full(4, 1e-15)]) is None

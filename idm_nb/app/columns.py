@@ -22,7 +22,7 @@ from ..core.files import Storage
 from ..core.rows import PrincipalAxes, column_means, fix_signs
 from ..core.work import chunks
 from ..diffusion.neighbors import nearest
-from ..regression.cautions import far_features, is_spectrum
+from ..regression.verdict import far_features, is_spectrum
 
 # %% ../../nbs/12_application/47b_columns.ipynb #bec23a7d
 @dataclass(frozen=True)

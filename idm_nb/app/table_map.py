@@ -55,8 +55,8 @@ from ..diffusion.neighbors import nearest
 from ..idm import Placed
 from ..idm.estimator import IteratedDiffusionMap, checked, estimated, fit_map, prepare, warn_of
 from ..idm.reeb import reeb_graph
-from ..regression.cautions import audit, far_features
 from ..regression.kernel import some_rows
+from ..regression.verdict import audit, far_features
 from idm_nb.study.relevance import (
     LEAST_GROUPS,
     Projection,

@@ -47,7 +47,6 @@ from ..diffusion.neighbors import nearest, nearest_others
 from ..flow.closed import ClosedFlow, Flow, FlowTask, flow_taus, local_geometry, remainder
 from ..flow.diffusion import DiffusionFlow
 from ..regression.candidates import seeded
-from ..regression.cautions import audit, far_features, far_rows
 from ..regression.errors import ErrorModel
 from ..regression.held_out import HeldOut
 from ..regression.stacked import KINDS, FeatureRegressor, errors_of, interval
@@ -55,7 +54,10 @@ from idm_nb.regression.verdict import (
     N_NEAR,
     Nearest,
     Verdict,
+    audit,
     difference_of,
+    far_features,
+    far_rows,
     judge,
     typical_difference,
 )

@@ -1,4 +1,3 @@
-from .cautions import audit as audit
 from .curve import LearningCurve as LearningCurve
 from .errors import ErrorModel as ErrorModel
 from .held_out import HeldOut as HeldOut
@@ -8,4 +7,5 @@ from .stacked import FeatureRegressor as FeatureRegressor
 from .stacked import Mixture as Mixture
 from .verdict import Nearest as Nearest
 from .verdict import Verdict as Verdict
+from .verdict import audit as audit
 from .verdict import judge as judge

@@ -42,7 +42,6 @@ from idm_nb.regression.candidates import (
     LengthRegression,
     LocalEstimate,
 )
-from .cautions import far_features, on_far_rows
 from .curve import FEWEST, LearningCurve, Refits, can_refit, curve_of
 from .errors import ErrorModel
 from .held_out import held_out_rows, share_explained
@@ -53,6 +52,7 @@ from idm_nb.regression.kernel import (
     RidgeEstimate,
     fold_of_rows,
 )
+from .verdict import far_features, on_far_rows
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #84a64565
 def stacking_weights(residuals):
