@@ -19,9 +19,9 @@ from .flow.paper import PaperIteratedDiffusionMap as PaperIteratedDiffusionMap
 from .idm.estimator import IteratedDiffusionMap as IteratedDiffusionMap
 from .idm.reeb import reeb_graph as reeb_graph
 from .regression.stacked import FeatureRegressor as FeatureRegressor
-from .relatives.conformal_map import ConformalMap as ConformalMap
-from .relatives.diffeomorphism import DiffeomorphismMap as DiffeomorphismMap
 from .relatives.nonlinear_ica import NonlinearICA as NonlinearICA
+from .relatives.other_geometries import ConformalMap as ConformalMap
+from .relatives.other_geometries import DiffeomorphismMap as DiffeomorphismMap
 from .study.explorer import explore as explore
 from .study.explorer import save_explorer as save_explorer
 from .study.relevance import feature_relevance as feature_relevance
