@@ -28,14 +28,21 @@ def classes(n, pairs):
     return connected_components(joined, directed=False)[1]
 
 
+def bridges_from(points, piece, p):
+    "Rows of piece `p`, the nearest row of another piece to each, and the distances, shortest first."
+    own, others = np.flatnonzero(piece == p), np.flatnonzero(piece != p)
+    beside, bridge = Search(points[others]).nearest(points[own], 1)
+    order = np.argsort(bridge[:, 0], kind="stable")
+    return own[order], others[beside[order, 0]], bridge[order, 0]
+
+
 def torn(points, piece, length):
     "Pairs of pieces within a `length` `(n,)` of their rows; `piece` `(n,)` is that of each of the `points`."
     typical, found = [np.median(length[piece == p]) for p in range(piece.max() + 1)], []
     for p in range(len(typical) if len(typical) > 1 else 0):
-        own, others = piece == p, np.flatnonzero(piece != p)
-        beside, bridge = Search(points[others]).nearest(points[own], 1)
-        q = piece[others[beside[bridge.argmin(), 0]]]
-        if bridge.min() <= max(typical[p], typical[q]):
+        _, beside, bridge = bridges_from(points, piece, p)
+        q = piece[beside[0]]
+        if bridge[0] <= max(typical[p], typical[q]):
             found.append((p, q))
     return found
 
@@ -229,6 +236,47 @@ def forks_of(points, heights, sets):
         sets = cut
         cut, forks = look_at_forks(points, heights, sets)
     return sets, forks
+
+# %% ../../nbs/08_branches/31_graph.ipynb #rejoin01
+def with_node(ends, rows, heights, a, level, least):
+    """Ends and rows with a node on arc `a`, and the node.
+
+    It is at this `level` of the `heights` `(N,)`, or at an end of the arc with fewer than `least` rows beyond.
+    """
+    above = (rows == a) & (heights > level)
+    beyond = np.count_nonzero(rows == a) - above.sum(), above.sum()
+    if min(beyond) < least:
+        return ends, rows, ends[a, np.argmin(beyond)]
+    node = ends.max() + 1
+    ends = np.vstack([ends, [node, ends[a, 1]]])
+    ends[a, 1] = node
+    return ends, np.where(above, len(ends) - 1, rows), node
+
+
+def rejoined(points, heights, ends, rows, count):
+    """Ends and rows, after parts were joined where their rows come nearest, until `count` are left.
+
+    Parameters
+    ----------
+    points : (N, m) array; heights : (N,) array
+    ends : (A, 2) int array, lower and upper node of each arc; rows : (N,) int array, arc of each row
+    count : int
+    """
+    k = few(len(points))
+    while True:
+        part = classes(ends.max() + 1, ends)[ends[rows, 0]]
+        names = np.unique(part)
+        if len(names) <= count:
+            return ends, rows
+        bridges = (bridges_from(points, part, p) for p in names)
+        own, beside, _ = min(bridges, key=lambda found: found[2][0])
+        own, beside = own[:k], beside[:k]
+        a, b = rows[own[0]], rows[beside[0]]
+        same = (rows[own] == a) & (rows[beside] == b)
+        level = np.median(heights[own[same]] + heights[beside[same]]) / 2
+        ends, rows, node = with_node(ends, rows, heights, a, level, 2 * k)
+        ends, rows, other = with_node(ends, rows, heights, b, level, 2 * k)
+        ends[ends == other] = node
 
 # %% ../../nbs/08_branches/31_graph.ipynb #5daa01c2
 def arcs_of(sets):
@@ -435,12 +483,13 @@ def read_graph(points, features, sets):
     if features.shape[1] > 1:
         rows = rows_of_arcs(sets, arcs_of(sets)[0], len(points))
         return np.arange(2 * rows.max() + 2).reshape(-1, 2), rows
-    heights = features[:, 0]
+    heights, count = features[:, 0], classes(len(sets.window), sets.links).max() + 1
     sets, forks = forks_of(points, heights, without_strangers(points, sets))
     arc, links = arcs_of(sets)
     n, rows = arc.max() + 1, rows_of_arcs(sets, arc, len(points), forks)
     meet = [(n + a, b) for a, b in arc[links]]  # the upper end of an arc has its number plus n
     ends = classes(2 * n, meet).reshape(2, n).T
+    ends, rows = rejoined(points, heights, ends, rows, count)
     return simplified(ends, rows, SHORT * sets.size)
 
 
