@@ -29,7 +29,7 @@ def classes(n, pairs):
 
 
 def bridges_from(points, piece, p):
-    "Rows of piece `p`, the nearest row of another piece to each, and the distances, shortest first."
+    "Rows of piece `p` of the `points`, the nearest row of another `piece` to each, and the distances, shortest first."
     own, others = np.flatnonzero(piece == p), np.flatnonzero(piece != p)
     beside, bridge = Search(points[others]).nearest(points[own], 1)
     order = np.argsort(bridge[:, 0], kind="stable")
@@ -239,7 +239,7 @@ def forks_of(points, heights, sets):
 
 # %% ../../nbs/08_branches/31_graph.ipynb #rejoin01
 def with_node(ends, rows, heights, a, level, least):
-    """Ends and rows with a node on arc `a`, and the node.
+    """The `ends` and `rows` of `rejoined` with a node on arc `a`, and the node.
 
     It is at this `level` of the `heights` `(N,)`, or at an end of the arc with fewer than `least` rows beyond.
     """
