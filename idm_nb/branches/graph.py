@@ -29,7 +29,7 @@ def classes(n, pairs):
 
 
 def bridges_from(points, piece, p):
-    "Rows of piece `p` of the `points`, the nearest row of another `piece` to each, and the distances, shortest first."
+    "Rows of piece `p`, the nearest of `points` in another `piece` to each, and distances, shortest first."
     own, others = np.flatnonzero(piece == p), np.flatnonzero(piece != p)
     beside, bridge = Search(points[others]).nearest(points[own], 1)
     order = np.argsort(bridge[:, 0], kind="stable")
