@@ -57,16 +57,16 @@ def fitted(ring):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_recall_prediction_and_extension(name):
     # the level sets are connected: neighbours are as right as the prediction, which has R2 of .9999 and more
-    X, y, _ = feature_example(name, 2500, random_state=1)
-    model = IteratedDiffusionMap(random_state=0).fit(X[:2000], y[:2000])
-    new, score = model.transform(X[2000:]), model.score(X[2000:], y[2000:])
+    X, y, _ = feature_example(name, 1500, random_state=1)
+    model = IteratedDiffusionMap(random_state=0).fit(X[:1000], y[:1000])
+    new, score = model.transform(X[1000:]), model.score(X[1000:], y[1000:])
     by_value = neighbor_recall(
-        y[:2000], y[:2000], model.predict(X[2000:]).reshape(500, -1), y[2000:]
+        y[:1000], y[:1000], model.predict(X[1000:]).reshape(500, -1), y[1000:]
     )
-    recall = neighbor_recall(model.embedding_, y[:2000], new, y[2000:])
+    recall = neighbor_recall(model.embedding_, y[:1000], new, y[1000:])
     assert score > 0.9999 and recall > 0.98 and recall > by_value - 0.01
     assert model.branches_.n_branches == 1
-    assert np.array_equal(model.transform(X[:2000]), model.embedding_)
+    assert np.array_equal(model.transform(X[:1000]), model.embedding_)
 
 
 def test_both_ways_to_an_outcome_are_kept_apart():
@@ -159,7 +159,7 @@ def test_every_method_under_another_output(ring, kind):
 
 
 def test_names_and_width_of_the_output():
-    X, y, _ = feature_example("torus x", 1500, random_state=0)
+    X, y, _ = feature_example("torus x", 900, random_state=0)
     model = IteratedDiffusionMap(random_state=0).fit(X, y)
     names = model.get_feature_names_out()
     assert names[0] == "feature0" and names[1] == "branch0" and names[-1] == "axis2"
@@ -253,13 +253,13 @@ def test_groups_are_left_out_together():
 def test_regressors_extend_exactly_and_predict(regressor):
     covered = []
     for seed in range(2):
-        X, y, _ = feature_example("torus phi", 900, random_state=seed)
-        model = IteratedDiffusionMap(regressor=regressor, random_state=0).fit(X[:700], y[:700])
-        assert np.array_equal(model.transform(X[:700]), model.embedding_)
-        assert model.score(X[700:], y[700:]) > 0.98
-        found, error = model.predict(X[700:], return_std=True)
-        assert found.shape == error.shape == y[700:].shape
-        covered.append(np.mean(np.abs(found - y[700:]) < 1.96 * error))
+        X, y, _ = feature_example("torus phi", 650, random_state=seed)
+        model = IteratedDiffusionMap(regressor=regressor, random_state=0).fit(X[:450], y[:450])
+        assert np.array_equal(model.transform(X[:450]), model.embedding_)
+        assert model.score(X[450:], y[450:]) > 0.98
+        found, error = model.predict(X[450:], return_std=True)
+        assert found.shape == error.shape == y[450:].shape
+        covered.append(np.mean(np.abs(found - y[450:]) < 1.96 * error))
     # conformal: 95 % lie within 1.96 standard errors; without noise errors are smooth, not independent: the share
     # of one draw scatters by .025 and not by .011, as it would for 400 independent values
     assert 0.9 < np.mean(covered) <= 1
@@ -276,12 +276,12 @@ def test_regressor_of_another_package_is_cloned_and_cannot_be_saved(tmp_path):
 
 def test_collapsed_points_get_finite_coordinates():
     # with so few neighbours the last embeddings are clumps narrower than rounding
-    X, y, _ = feature_example("torus x", 900, random_state=0)
+    X, y, _ = feature_example("torus x", 500, random_state=0)
     flow = DiffusionFlow(n_bandwidth_neighbors=2, n_components=20)
     model = IteratedDiffusionMap(8, flow=flow, regressor="kernel", random_state=0).fit(
-        X[:700], y[:700]
+        X[:400], y[:400]
     )
-    assert all(np.isfinite(Z).all() for Z in model.transform_all(X[700:]))
+    assert all(np.isfinite(Z).all() for Z in model.transform_all(X[400:]))
 
 
 def test_kneighbors_are_alike_and_leave_out_the_row_itself(fitted, ring):

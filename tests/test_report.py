@@ -92,7 +92,7 @@ def test_a_branch_without_support_is_a_candidate_everywhere(monkeypatch):
 
 def test_a_branch_that_is_one_group_is_said_to_be_one(monkeypatch):
     monkeypatch.setattr("idm_nb.app.table_map.SUPPORT", 0.0)  # all branches
-    rng, n = np.random.default_rng(0), 600
+    rng, n = np.random.default_rng(0), 400
     donor, a, b = rng.integers(0, 12, n), rng.uniform(0, 3, n), rng.normal(size=(2, n)) / 10
     table = pd.DataFrame({"donor": donor, "a": a, "b": b[0] + 6 * (donor == 5), "c": b[1]})
     table["y"] = a + 0.02 * rng.normal(size=n)
