@@ -109,11 +109,13 @@ def test_stepping_down_lets_weak_columns_through():
 
 
 def test_free_of_units():
-    pipe = make_pipeline(StandardScaler(), IteratedDiffusionMap(2, random_state=0)).fit(X, Y)
+    pipe = make_pipeline(
+        StandardScaler(), IteratedDiffusionMap(2, regressor="kernel", random_state=0)
+    ).fit(X, Y)
     units = np.array([1e3, 1e-3, 1, 7, 1])
-    other = make_pipeline(StandardScaler(), IteratedDiffusionMap(2, random_state=0)).fit(
-        X * units, Y
-    )
+    other = make_pipeline(
+        StandardScaler(), IteratedDiffusionMap(2, regressor="kernel", random_state=0)
+    ).fit(X * units, Y)
     for kind in ("projection", "local"):
         options = dict(kind=kind, n_rows=200)
         first = feature_relevance(pipe, NEW, **options)

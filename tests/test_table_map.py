@@ -188,7 +188,7 @@ def test_relevance_finds_what_matters():
     "The rate depends on the ligand and the temperature; the level is five per cent for any other."
     alarms = []
     for seed in range(10):  # without rows that are kept back, halves judge each other
-        found = fit(couplings(seed, 400), holdout=(0.2, 0)[seed % 2]).relevance()
+        found = fit(couplings(seed, 250), holdout=(0.2, 0)[seed % 2]).relevance()
         named = set(found.column[found.above_chance])
         assert named >= {"ligand", "celsius"} and found.relevance.is_monotonic_decreasing
         alarms.append(len(named) > 2)
