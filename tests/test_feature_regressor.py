@@ -20,7 +20,7 @@ import idm_nb
 from idm_nb import FeatureRegressor, IteratedDiffusionMap
 from idm_nb.datasets import feature_example
 from idm_nb.regression import ErrorModel, KernelRegression, judge
-from idm_nb.regression.candidates import Discriminant
+from idm_nb.regression.stacked import Discriminant
 
 
 def table(n=120, seed=0):

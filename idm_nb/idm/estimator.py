@@ -46,10 +46,9 @@ from ..core.work import announce, in_pieces, is_lazy, one_thread, takes_lazy
 from ..diffusion.neighbors import nearest, nearest_others
 from ..flow.closed import ClosedFlow, Flow, FlowTask, flow_taus, local_geometry, remainder
 from ..flow.diffusion import DiffusionFlow
-from ..regression.candidates import seeded
 from ..regression.errors import ErrorModel
 from ..regression.held_out import HeldOut
-from ..regression.stacked import KINDS, FeatureRegressor, errors_of, interval
+from ..regression.stacked import KINDS, FeatureRegressor, errors_of, interval, seeded
 from idm_nb.regression.verdict import (
     N_NEAR,
     Nearest,
