@@ -253,8 +253,25 @@ def with_node(ends, rows, heights, a, level, least):
     return ends, np.where(above, len(ends) - 1, rows), node
 
 
+def parts_apart(points, part):
+    """Number of parts that are apart, if those are joined whose bodies are as near as next rows are.
+
+    `part` `(N,)` is that of each of the `points` `(N, m)`. Its body are the rows that hang together.
+    """
+    k = few(len(points))
+    near, distance = Search(points).nearest(points, k + 1)
+    length = np.array([np.median(distance[part == p, k]) for p in range(part.max() + 1)])
+    i, j = np.nonzero((part[near] == part[:, None]) & (distance <= length[part][:, None]))
+    group = classes(len(points), np.c_[i, near[i, j]])
+    body = np.isin(group, [np.bincount(group[part == p]).argmax() for p in range(len(length))])
+    # as on a curve, where two rows are next to each
+    return classes(len(length), torn(points[body], part[body], distance[body, 2])).max() + 1
+
+
 def rejoined(points, heights, ends, rows, count):
     """Ends and rows, after parts were joined where their rows come nearest, until `count` are left.
+
+    There are fewer if bodies of parts hang together, `parts_apart`.
 
     Parameters
     ----------
@@ -265,10 +282,12 @@ def rejoined(points, heights, ends, rows, count):
     k = few(len(points))
     while True:
         part = classes(ends.max() + 1, ends)[ends[rows, 0]]
-        names = np.unique(part)
-        if len(names) <= count:
+        part = np.unique(part, return_inverse=True)[1]
+        if part.max() > 0:
+            count = min(count, parts_apart(points, part))
+        if part.max() < count:
             return ends, rows
-        bridges = (bridges_from(points, part, p) for p in names)
+        bridges = (bridges_from(points, part, p) for p in range(part.max() + 1))
         own, beside, _ = min(bridges, key=lambda found: found[2][0])
         own, beside = own[:k], beside[:k]
         a, b = rows[own[0]], rows[beside[0]]
