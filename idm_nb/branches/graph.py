@@ -254,18 +254,23 @@ def with_node(ends, rows, heights, a, level, least):
 
 
 def parts_apart(points, part):
-    """Number of parts that are apart, if those are joined whose bodies are as near as next rows are.
+    """Number of parts that are apart, if those are joined whose bodies have rows within the lengths of the others.
 
     `part` `(N,)` is that of each of the `points` `(N, m)`. Its body are the rows that hang together.
     """
-    k = few(len(points))
+    n, k = part.max() + 1, few(len(points))
     near, distance = Search(points).nearest(points, k + 1)
-    length = np.array([np.median(distance[part == p, k]) for p in range(part.max() + 1)])
+    length = np.array([np.median(distance[part == p, k]) for p in range(n)])
     i, j = np.nonzero((part[near] == part[:, None]) & (distance <= length[part][:, None]))
     group = classes(len(points), np.c_[i, near[i, j]])
-    body = np.isin(group, [np.bincount(group[part == p]).argmax() for p in range(len(length))])
-    # as on a curve, where two rows are next to each
-    return classes(len(length), torn(points[body], part[body], distance[body, 2])).max() + 1
+    body = np.isin(group, [np.bincount(group[part == p]).argmax() for p in range(n)])
+    points, part, seen = points[body], part[body], np.zeros((n, n), dtype=bool)
+    for p in range(n):
+        _, beside, bridge = bridges_from(points, part, p)
+        other = part[beside]
+        close = bridge <= np.maximum(length[p], length[other])
+        seen[p] = np.bincount(other[close], minlength=n) > k
+    return classes(n, np.argwhere(seen & seen.T)).max() + 1
 
 
 def rejoined(points, heights, ends, rows, count):
