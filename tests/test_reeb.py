@@ -97,6 +97,12 @@ def test_arms_join_within_the_heights_of_their_rows(rare):
     assert 1 <= fork <= 1.5
 
 
+@pytest.mark.parametrize("seed", [1, 2, 4])
+def test_strands_that_cross_within_one_window_are_one_piece(seed):
+    X = np.random.default_rng(seed).uniform(-1, 1, (300, 2))
+    assert counts(ReebGraph(X, X[:, 0] * X[:, 1])) == (1, 4, 0, 4)
+
+
 @pytest.mark.parametrize("gap", [4, 6])
 def test_two_sheets_are_two_pieces(gap):
     rng = np.random.default_rng(0)
