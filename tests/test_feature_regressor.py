@@ -20,6 +20,7 @@ import idm_nb
 from idm_nb import FeatureRegressor, IteratedDiffusionMap
 from idm_nb.datasets import feature_example
 from idm_nb.regression import ErrorModel, KernelRegression, judge
+from idm_nb.regression.held_out import HeldOut
 from idm_nb.regression.stacked import Discriminant
 
 
@@ -214,6 +215,17 @@ def test_an_interval_counts_the_new_row_too():
     points, residuals = np.random.default_rng(0).normal(size=(2, 20, 1))
     errors = ErrorModel(points, residuals)
     assert errors.quantile(0.9) == errors.ratios[18]
+
+
+def test_one_more_row_may_be_missed_where_none_was():
+    points, classes = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40.0)[:, None] % 2
+    errors = ErrorModel(points, 0 * classes, values=classes, features=classes)
+    assert np.allclose(errors(points[:5], classes[:5]), 0.5 / np.sqrt(41))
+    low, high = HeldOut(classes, classes).range()
+    assert low == pytest.approx(1 - 0.25 / 2, abs=0.06) and high == 1  # one of 8 rows missed
+    numbers = np.random.default_rng(1).normal(size=(40, 1))  # have no step
+    errors = ErrorModel(points, 0.1 * numbers, values=numbers, features=numbers)
+    assert errors.scale == pytest.approx(0.1 * np.sqrt(np.mean(numbers**2)), rel=0.01)
 
 
 @pytest.mark.parametrize("n, of_group", [(6, 1), (12, 1), (6, 5)])

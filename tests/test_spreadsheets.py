@@ -202,11 +202,6 @@ REFUSED = {
         "If they have an order, type --order",
         1,
     ),
-    "a feature of dates": (
-        table(row="{a},{b:.0f},2024-01-{s}", s=lambda k: f"{k + 1:02}"),
-        "give days since the first",
-        1,
-    ),
     "a feature without values": (
         table(row="{a},{b:.0f},"),
         "has no value in any row",

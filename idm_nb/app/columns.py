@@ -44,11 +44,12 @@ class NumberColumn(Storage):
 
 @dataclass(frozen=True)
 class WordColumn(Storage):
-    "A column of words: a coordinate for each of `words`, in multiples of `unit`."
+    "A column of words: a coordinate for each of `words`, in multiples of `unit`; is a row `alone`?"
 
     name: str
     words: list
     unit: float
+    alone: bool = False
     kind = "words"
 
     def encode(self, column):
@@ -417,9 +418,10 @@ def encoder_of(column, plan, dates):
         return DateColumn.of(column, dates.get(plan.name))
     if plan.kind != "words":
         return (TextColumn if plan.kind == "text" else SparseColumns).of(column)
-    words = sorted(set(as_words(column).dropna()))
+    counts = as_words(column).value_counts()
+    words, alone = sorted(counts.index), bool(counts.min() == 1)
     hot = WordColumn(plan.name, words, 1.0).encode(column)
-    return WordColumn(plan.name, words, float(np.sqrt(np.nanvar(hot, axis=0).sum())) or 1.0)
+    return WordColumn(plan.name, words, float(np.sqrt(np.nanvar(hot, axis=0).sum())) or 1.0, alone)
 
 # %% ../../nbs/12_application/47b_columns.ipynb #72d7a52e
 @dataclass(frozen=True)
@@ -507,8 +509,11 @@ class TableEncoder(Storage):
         return sp.hstack([*plain, *many], "csr") if len(plain + many) > 1 else (plain + many)[0]
 
     def unknown(self, frame):
-        "Mask `(N,)` of rows of a `frame` with a word that training had not."
-        words = [part for part in self.plain if isinstance(part, WordColumn)]
+        """Mask `(N,)` of rows of a `frame` with a word that training had not.
+
+        A training row that is alone with its word is such a row for the others; then it is not novel.
+        """
+        words = [p for p in self.plain if isinstance(p, WordColumn) and not p.alone]
         return np.any(
             [np.zeros(len(frame), bool), *(p.unknown(frame[p.name]) for p in words)], axis=0
         )

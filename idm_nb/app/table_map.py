@@ -26,6 +26,7 @@ from idm_nb.app.columns import (
     TableEncoder,
     cells_of,
     copies_of,
+    days_of,
     differing,
     gaps_of,
     marked_gaps,
@@ -50,7 +51,7 @@ from ..branches.support import SUPPORT
 from ..core.checks import MOST_AXES, check_choice, check_number, is_auto
 from ..core.files import Storage
 from ..core.rows import LAZY_LANDMARKS, POOL, pool_rows
-from ..core.work import announce, chunks, labels_of, one_thread
+from ..core.work import announce, chunks, in_pieces, labels_of, one_thread
 from ..diffusion.neighbors import nearest
 from ..idm import Placed
 from ..idm.estimator import IteratedDiffusionMap, checked, estimated, fit_map, prepare, warn_of
@@ -152,10 +153,11 @@ def features_of(table, names, order=None):
             values[:, k] = ordered(table, name, order)
             continue
         if column.dtype.kind == "M":
-            raise ValueError(
-                f"{table.source}: feature {name!r} holds dates; give days since the first"
-            )
-        values[:, k] = table.numbers([name], gaps=True)[:, 0]
+            days, first = days_of(column), str(column.min()).removesuffix(" 00:00:00")
+            values[:, k] = days - np.min(days, where=~np.isnan(days), initial=np.inf)
+            notes.append(f"feature {name!r} holds dates: it is used as days since {first}")
+        else:
+            values[:, k] = table.numbers([name], gaps=True)[:, 0]
         known = values[~np.isnan(values[:, k]), k]
         if column.dtype.kind == "b":
             notes.append(f"feature {name!r} is True or False: it is used as 1 and 0")
@@ -500,26 +502,25 @@ def means_over_copies(call, encoder, X, gaps, donors):
     return np.vstack([of(rows) for rows in chunks(len(gaps), 8 * N_DONORS * X.shape[1])])
 
 
-def hidden_by_gaps(encoder, estimate, X, values):
+def hidden_by_gaps(encoder, estimate, X):
     """Mean squared differences `(N, n)` that gaps may make in predictions; 0 for rows without gaps.
+
+    All predictions are those of new rows: a held-out one differs from them by its residual.
 
     Parameters
     ----------
     encoder : TableEncoder; estimate : FeatureRegressor; X : (N, m) array or CSR matrix, encoded rows
-    values : (N, n) array, predictions
     """
     gaps = marked_gaps(encoder, X)
     some = gaps.any(axis=1)
 
-    def moments(_, whole):
+    def moments(marked, whole):
         at = estimate.values(whole)
-        return np.hstack([at, at**2])
+        return np.hstack([estimate.values(marked), at, at**2])
 
-    found, hidden = (
-        means_over_copies(moments, encoder, X[some], gaps[some], encoder.lenders),
-        0 * values,
-    )
-    hidden[some] = squares_about(values[some], *np.hsplit(found, 2))
+    found = means_over_copies(moments, encoder, X[some], gaps[some], encoder.lenders)
+    hidden = np.zeros((len(gaps), found.shape[1] // 3))
+    hidden[some] = squares_about(*np.hsplit(found, 3))
     return hidden
 
 
@@ -531,9 +532,10 @@ def squares_about(values, mean, square):
 class PlacedWithGaps(Placed):
     """Results for rows of a table, those with gaps by copies to which training rows lend the cells.
 
-    The prediction is the mean over the copies, its squared error that of a copy about it, and the
-    branch that of most copies. (Where training had gaps, too, copies with marks are predicted, because
-    a gap may tell something.)
+    The prediction is the mean over the copies, and the branch that of most copies. (Where training had
+    gaps, too, copies with marks are predicted, because a gap may tell something.) Attribute `unlike`:
+    mask of the rows with gaps in columns that had none in training. The squared error of such a row
+    is that of a copy about the prediction.
 
     Parameters
     ----------
@@ -546,6 +548,7 @@ class PlacedWithGaps(Placed):
         self.gaps = gaps_of(fitted.encoder, frame)
         self.some = self.gaps.any(axis=1)
         self.new = self.some & (self.number < 0)
+        self.unlike = np.any(self.gaps & ~marked_gaps(self.encoder, self.X), axis=1)
 
     @cached_property
     def over_copies(self):
@@ -571,9 +574,12 @@ class PlacedWithGaps(Placed):
 
     @cached_property
     def errors(self):
-        errors, (_, *moments, variance, _, _) = super().errors, self.over_copies
-        hidden = squares_about(self.values[self.some], *moments)
-        errors[self.some] = np.sqrt(variance + hidden)
+        some, (*moments, variance, _, _) = self.some, self.over_copies
+        hidden = np.zeros(self.values.shape)
+        hidden[some] = squares_about(*moments)
+        given = self.coordinates_in_data, self.values, Placed.posterior.func(self), hidden
+        errors, unlike = in_pieces(self.fitted.errors, *given), self.unlike[some]
+        errors[self.unlike] = np.sqrt(variance + hidden[some])[unlike]
         return errors
 
     @cached_property
@@ -653,7 +659,7 @@ class FittedTable(EncodedTable):
         return self.encoder.encode(frame, self.donors)
 
     def place(self, frame):
-        "`PlacedWithGaps` of a typed `frame`; a row with a word that training had not is novel."
+        "`PlacedWithGaps` of a typed `frame`; its `unknown` words, see `TableEncoder`, make a row novel."
         whole, unknown = not gaps_of(self.encoder, frame).any(), self.encoder.unknown(frame)
         placed = self.model.map_.place(self.encode(frame)) if whole else PlacedWithGaps(self, frame)
         if unknown.any():
@@ -1572,7 +1578,8 @@ class TableMap(Storage, BaseEstimator):
         Returns
         -------
         DataFrame with the row and its name, `predicted_<feature>`, `standard_error`, `branch`, `novel`
-        (unlike all training rows, or with a word that they do not have: do not trust its error);
+        (unlike all training rows, or with a word that they do not have in a column where none of them is
+        alone with its word: do not trust its error);
         it has the index of a pandas `table`
         """
         return indexed(results_of(self.fitted_, self.typed(table), coordinates), table)

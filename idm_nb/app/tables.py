@@ -391,7 +391,7 @@ def numbers_of(table, name):
     if name in table.problems:
         raise ValueError(f"{table.source}: column {name!r} {table.problems[name]}")
     if column.dtype.kind not in "biuf":
-        what = "dates; give days since the first"
+        what = "dates"
         if column.dtype.kind != "M":
             row, cell = next((k, c) for k, c in column.dropna().items() if not is_number(c))
             what = f"{cell!r} at data row {row}, which is not a number"

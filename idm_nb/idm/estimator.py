@@ -627,19 +627,19 @@ def taus_needed(fitted, taus, options):
     return flow_taus(taus, size, error, stop=options.stop)
 
 
-def error_model(fitted, placed=None, fresh=None, hidden=lambda *_: None):
+def error_model(fitted, placed=None, fresh=None, hidden=lambda X: None):
     """The `ErrorModel` of a map, `fitted`: of held-out residuals, or of `fresh` rows as `placed`.
 
-    `hidden` returns for rows `(q, m)` and their values the variances `(q, n)` of `ErrorModel`, or None.
+    `hidden` returns for rows `(q, m)` the variances `(q, n)` of `ErrorModel`, or None.
     """
     if fresh is None:
         values = fitted.estimate.held_out_
-        unsure = hidden(fitted.rows.X[fitted.rows.known], values)
+        unsure = hidden(fitted.rows.X[fitted.rows.known])
         return errors_of(fitted.rows, values, fitted.seed, unsure)
     residuals = fresh[1] - placed.values
-    about = dict(values=placed.values, spread=fresh[1].std(axis=0), random_state=fitted.seed)
+    about = dict(values=placed.values, features=fresh[1], random_state=fitted.seed)
     coordinates = placed.coordinates_in_data
-    about |= dict(hidden=hidden(fresh[0], placed.values))
+    about |= dict(hidden=hidden(fresh[0]))
     about |= dict(beyond=lengths_beyond(fitted.rows, fresh[0], coordinates))
     return ErrorModel(coordinates, residuals, **about)
 

@@ -16,6 +16,7 @@ from ..core.files import Storage
 from ..core.rows import PrincipalAxes
 from ..core.work import chunks, labels_of, sums_by
 from ..diffusion.neighbors import Search, nearest_of_others
+from .held_out import half_step
 from .kernel import fold_of_rows, gaussian, squared_distances
 
 # %% ../../nbs/07_regression/26_errors.ipynb #b7a10001
@@ -24,7 +25,7 @@ def likelihood_weights(terms, squares, mass, share, n_steps=300):
 
     Parameters
     ----------
-    terms : (4, n, f) array, variances, in units of the mean squared residual
+    terms : (k, n, f) array, variances, in units of the mean squared residual
     squares : (n, f) array, squared residuals in that unit; mass : (n,) array, weights of rows
     share : float, share of the constant that is always there
     n_steps : int, default 300
@@ -39,7 +40,7 @@ def likelihood_weights(terms, squares, mass, share, n_steps=300):
 
 
 def weighted(terms, weights, share):
-    "Variances `(q, f)` of `terms` `(4, q, f)` by `weights` `(4,)`, and the `share` of the constant."
+    "Variances `(q, f)` of `terms` `(k, q, f)` by `weights` `(k,)`, and the `share` of the constant."
     return (1 - share) * np.tensordot(weights, terms, axes=1) + share
 
 
@@ -138,21 +139,14 @@ def variances(lists, posterior, mass, squares):
         terms.append(np.where(total > 1e-200, mean, 1.0))
     return np.stack([*terms, posterior[:, None] * terms[0]])
 
-# %% ../../nbs/07_regression/26_errors.ipynb #hidden-code
-def without_hidden(residuals, hidden, mass, n_steps=100):
-    """Residuals `(n, f)` as they would be without further variances in them.
+# %% ../../nbs/07_regression/26_errors.ipynb #one-more-code
+def by_one_more(variance, features, n):
+    """What one more row or group adds to the `variance` `(f,)` of residuals of `n`, @eq-one-more.
 
-    Parameters
-    ----------
-    residuals, hidden : (n, f) arrays, the second these variances; mass : (n,) array, weights of rows
-    n_steps : int, default 100, of the search for the most likely variance without them
+    `features` are `(k, f)`, or None: nothing is added.
     """
-    mean = lambda values: np.maximum(np.average(values, axis=0, weights=mass), 1e-300)
-    variance = mean(residuals**2)
-    for _ in range(n_steps):
-        share = variance / (variance + hidden)
-        variance = mean((share * residuals) ** 2 + share * hidden)
-    return residuals * np.sqrt(variance / (variance + hidden))
+    steps = [half_step(y) for y in features.T] if features is not None else 0 * variance
+    return np.maximum(np.square(steps) - variance, 0) / (n + 1)
 
 # %% ../../nbs/07_regression/26_errors.ipynb #dcb0bd92
 class ErrorModel(Storage):
@@ -167,14 +161,15 @@ class ErrorModel(Storage):
         nothing, they are not used: the left-out mean is low where the row is high and tells the residual
     groups : (N,) int array, default None: every row for itself
     weights : (n,) array, default None, how often each residual counts
-    spread : (f,) array, default 0, standard deviation of the features, the least error of novel rows
-    hidden : (n, f) array, default None, variances in the residuals that are not those of the estimate
+    features : (n, f) array, default None, those of the rows as they were given. Their standard deviation
+        is the least error of novel rows; one more row may be missed by half of their smallest step
+    hidden : (n, f) array, default None, a further variance of the residuals, as gaps have it
     random_state : int or None, draws the rows of the posterior variance
     beyond : (N,) array, default zero, see `PosteriorVariance`
 
     Attributes
     ----------
-    scale : (f,) array, root mean square of the residuals; weights : (4,) array, @eq-standard-error
+    scale : (f,) array, root mean square of the residuals; weights : (4,) or, with `hidden`, (5,) array, @eq-standard-error
     """
 
     n_near = 32  # residuals that are averaged
@@ -188,35 +183,35 @@ class ErrorModel(Storage):
         inverse=None,
         groups=None,
         weights=None,
-        spread=0.0,
+        features=None,
         hidden=None,
         random_state=0,
         beyond=None,
     ):
-        n, self.spread = len(X), spread
+        n, labels = len(X), labels_of(groups, len(X))
+        self.spread = spread = 0.0 if features is None else features.std(axis=0)
         inverse = np.arange(n) if inverse is None else inverse
         mass = np.ones(len(residuals)) if weights is None else weights
-        residuals = residuals if hidden is None else without_hidden(residuals, hidden, mass)
-        self.scale = np.sqrt(np.average(residuals**2, axis=0, weights=mass))
-        self.scale = np.where(self.scale > 0, self.scale, 1e-300)
+        variance = np.average(residuals**2, axis=0, weights=mass)
+        missed = by_one_more(variance, features, labels.max() + 1)
+        self.scale = np.maximum(np.sqrt(variance + missed), 1e-300)
         values = None if np.all((0 < spread) & (spread <= self.scale)) else values
         squares = (residuals / self.scale) ** 2
         self.mass = np.bincount(inverse, mass, n)
         self.squares = sums_by(inverse, mass[:, None] * squares, n) / self.mass[:, None]
         self.axes, points = PrincipalAxes.points_of(X)
-        labels = labels_of(groups, n)
         self.searches = [Search(part) for part in (points, values) if part is not None]
         self.variance = PosteriorVariance(points, random_state=random_state, beyond=beyond)
         self.largest, drawn = float(self.variance.left_out.max()), self.variance.drawn
         asked = self.n_near, labels, labels[drawn]
         near = [nearest_of_others(s, s.points[drawn], *asked) for s in self.searches]
-        self.share = 1 / np.sqrt(labels.max() + 1)
+        self.share = max(1 / np.sqrt(labels.max() + 1), np.mean(missed / self.scale**2))
         rows = np.flatnonzero(np.isin(inverse, drawn))
-        squares, mass = squares[rows], mass[rows]
         terms = variances(near, self.variance.left_out, self.mass, self.squares)
         terms = terms[:, np.searchsorted(drawn, inverse[rows])]
-        self.weights = likelihood_weights(terms, squares, mass, self.share)
-        about = terms, squares, mass, self.share
+        terms = terms if hidden is None else np.stack([*terms, hidden[rows] / self.scale**2])
+        about = terms, squares[rows], mass[rows], self.share
+        self.weights = likelihood_weights(*about)
         self.ratios, self.ranks = ranked_ratios(*about, labels[inverse[rows]], random_state)
 
     def posterior(self, X, beyond=0.0):
@@ -226,16 +221,19 @@ class ErrorModel(Storage):
         """
         return self.variance(self.axes(X), np.broadcast_to(beyond, len(X)))
 
-    def __call__(self, X, values=None, variance=None):
+    def __call__(self, X, values=None, variance=None, hidden=0.0):
         """Standard errors `(q, f)` at rows `(q, m)`.
 
-        `values` `(q, f)` are predictions, if training had them, and `variance` `(q,)` is that of `posterior`.
+        `values` `(q, f)` are predictions and `hidden` `(q, f)` the further variance, if training had
+        them; `variance` `(q,)` is that of `posterior`.
         """
         points, k = self.axes(X), min(self.n_near, len(self.mass))
         asked = zip(self.searches, (points, values), strict=False)
         near = [search.nearest(at, k)[0] for search, at in asked]
         variance = self.posterior(X) if variance is None else variance
         terms = variances(near, variance, self.mass, self.squares)
+        if len(self.weights) > len(terms):
+            terms = np.stack([*terms, hidden / self.scale**2 + 0 * terms[0]])
         found = self.scale * np.sqrt(weighted(terms, self.weights, self.share))
         return np.maximum(found, (variance > self.largest)[:, None] * self.spread)
 

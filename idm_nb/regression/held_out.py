@@ -28,6 +28,11 @@ def share_explained(y, residuals, weights=None):
     return float(1 - np.sum(w @ residuals**2) / spread)
 
 
+def half_step(values):
+    "Half of the smallest difference between values `(N,)`; held-out values that are nearer are right."
+    return 0.5 * np.diff(np.unique(values)).min() if np.ptp(values) else 0.0
+
+
 def held_out_rows(rows, values, random_state=0):
     """`HeldOut` of the rows as they were given.
 
@@ -118,10 +123,15 @@ class HeldOut(Storage):
         # by group: squared residuals, weight, and the sums that give the variation
         parts = np.hstack([w * missed, w, w * y, w * np.sum(y**2, axis=1, keepdims=True)])
         sums, n = sums_by(self.labels, parts), self.n_groups
+        step = sum(half_step(column) ** 2 for column in self.y.T)
+        one_more = sums.mean(axis=0)
+        if one_more[0] < step * one_more[1]:
+            one_more[0] = step * one_more[1]
+            sums = np.vstack([sums, one_more])
         rng, size = np.random.default_rng(self.random_state), max(2, round(n / (1 + TEST_SHARE)))
         drawn = np.empty((n_draws, sums.shape[1]))
         for piece in chunks(n_draws, 16 * size * sums.shape[1]):
-            drawn[piece] = sums[rng.integers(0, n, (len(drawn[piece]), size))].sum(axis=1)
+            drawn[piece] = sums[rng.integers(0, len(sums), (len(drawn[piece]), size))].sum(axis=1)
         spread = drawn[:, -1] - np.sum(drawn[:, 2:-1] ** 2, axis=1) / drawn[:, 1]
         shares = 1 - drawn[:, 0] / np.maximum(spread, 1e-12 * drawn[:, -1] + 1e-300)
         return tuple(np.quantile(shares, [0.05, 0.95]).tolist())

@@ -658,7 +658,7 @@ def errors_of(rows, values, random_state=0, hidden=None):
     if rows.basis is not None:
         X, beyond = without_own(X, beyond)
     about |= dict(values=values, hidden=None if hidden is None else hidden[rows.place])
-    about |= dict(beyond=beyond, spread=rows.given[rows.asked].std(axis=0))
+    about |= dict(beyond=beyond, features=rows.given[rows.asked])
     return ErrorModel(X, residuals, **about)
 
 

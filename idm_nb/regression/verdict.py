@@ -16,6 +16,7 @@ from ..core.rows import column_means, is_wide
 from ..diffusion.neighbors import Search, nearest_of_others, nearest_others
 from idm_nb.regression.held_out import (
     CHANCE,
+    half_step,
     percent,
     rows_for_half,
     share_explained,
@@ -96,7 +97,7 @@ def about_more_rows(verdict):
     if verdict.fall is None or any(kind == "scale" for kind, _ in verdict.cautions):
         return []
     error = "The error of the prediction"
-    if 1 - verdict.r2 < NOISES[0]:
+    if 1 - verdict.low < NOISES[0]:
         return [f"{error} is almost zero: more rows would hardly reduce it."]
     if verdict.falls and verdict.fall >= SMALL:
         return [f"{error} would fall by {in_words(verdict.fall)} with twice as many rows."]
@@ -419,8 +420,7 @@ DISTINCT = 10  # fewer values are classes, not rounding
 
 def rounding(values):
     "Half of the smallest difference between values `(N,)`, zero for few values."
-    known = np.unique(values)
-    return 0.5 * np.diff(known).min() if len(known) > DISTINCT else 0.0
+    return half_step(values) if len(np.unique(values)) > DISTINCT else 0.0
 
 
 def pursued(X, y, most):
