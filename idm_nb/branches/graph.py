@@ -253,10 +253,11 @@ def with_node(ends, rows, heights, a, level, least):
     return ends, np.where(above, len(ends) - 1, rows), node
 
 
-def parts_apart(points, part):
-    """Number of parts that are apart, if those are joined whose bodies have rows within the lengths of the others.
+def parts_apart(points, heights, part, size):
+    """Number of parts that are apart, if those are joined whose bodies touch within one window.
 
-    `part` `(N,)` is that of each of the `points` `(N, m)`. Its body are the rows that hang together.
+    `part` `(N,)` is that of each of the `points` `(N, m)`, and `size` that of a window of `heights` `(N,)`. The body of
+    a part are the rows that hang together.
     """
     n, k = part.max() + 1, few(len(points))
     near, distance = Search(points).nearest(points, k + 1)
@@ -264,32 +265,35 @@ def parts_apart(points, part):
     i, j = np.nonzero((part[near] == part[:, None]) & (distance <= length[part][:, None]))
     group = classes(len(points), np.c_[i, near[i, j]])
     body = np.isin(group, [np.bincount(group[part == p]).argmax() for p in range(n)])
-    points, part, seen = points[body], part[body], np.zeros((n, n), dtype=bool)
+    points, part, rank = points[body], part[body], np.argsort(np.argsort(heights))[body]
+    seen = np.zeros((n, n), dtype=bool)
     for p in range(n):
-        _, beside, bridge = bridges_from(points, part, p)
-        other = part[beside]
-        close = bridge <= np.maximum(length[p], length[other])
-        seen[p] = np.bincount(other[close], minlength=n) > k
+        own, beside, bridge = bridges_from(points, part, p)
+        for q in range(n):
+            touching = (part[beside] == q) & (bridge <= max(length[p], length[q]))
+            place = rank[own[touching]]
+            if len(place) > k:  # of sets side by side they are everywhere
+                seen[p, q] = np.median(np.abs(place - np.median(place))) <= size / 2
     return classes(n, np.argwhere(seen & seen.T)).max() + 1
 
 
-def rejoined(points, heights, ends, rows, count):
+def rejoined(points, heights, ends, rows, count, size):
     """Ends and rows, after parts were joined where their rows come nearest, until `count` are left.
 
-    There are fewer if bodies of parts hang together, `parts_apart`.
+    There are fewer if bodies of parts touch, `parts_apart`.
 
     Parameters
     ----------
     points : (N, m) array; heights : (N,) array
     ends : (A, 2) int array, lower and upper node of each arc; rows : (N,) int array, arc of each row
-    count : int
+    count : int; size : int, rows of a window
     """
     k = few(len(points))
     while True:
         part = classes(ends.max() + 1, ends)[ends[rows, 0]]
         part = np.unique(part, return_inverse=True)[1]
         if part.max() > 0:
-            count = min(count, parts_apart(points, part))
+            count = min(count, parts_apart(points, heights, part, size))
         if part.max() < count:
             return ends, rows
         bridges = (bridges_from(points, part, p) for p in range(part.max() + 1))
@@ -513,7 +517,7 @@ def read_graph(points, features, sets):
     n, rows = arc.max() + 1, rows_of_arcs(sets, arc, len(points), forks)
     meet = [(n + a, b) for a, b in arc[links]]  # the upper end of an arc has its number plus n
     ends = classes(2 * n, meet).reshape(2, n).T
-    ends, rows = rejoined(points, heights, ends, rows, count)
+    ends, rows = rejoined(points, heights, ends, rows, count, sets.size)
     return simplified(ends, rows, SHORT * sets.size)
 
 
