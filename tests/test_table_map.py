@@ -512,6 +512,13 @@ def test_errors_of_rows_with_gaps_are_true_on_measured_data():
     assert 0.85 < np.mean(said) < 1.2 and 0.86 < np.mean(held) < 0.95
 
 
+def test_rows_with_gaps_are_not_novel_where_those_of_training_have_them():
+    year = np.random.default_rng(0).permutation(np.arange(1880.0, 2000.0))
+    table = pd.DataFrame({"year": year, "satellite": np.where(year < 1980, np.nan, year)})
+    model = TableMap("level", holdout=0, random_state=0).fit(table[:90].assign(level=year[:90]))
+    assert model.place(table[90:]).novel.mean() < 0.1  # .8 by rows that lend their cells
+
+
 def test_a_feature_of_dates_is_used_as_days():
     day = pd.Timestamp("2024-01-05") + pd.to_timedelta(TABLE.rate.round(), unit="D")
     model = fit(TABLE.drop(columns=["rate", "day"]).assign(end=day), "end")

@@ -535,7 +535,7 @@ class PlacedWithGaps(Placed):
     The prediction is the mean over the copies, and the branch that of most copies. (Where training had
     gaps, too, copies with marks are predicted, because a gap may tell something.) Attribute `unlike`:
     mask of the rows with gaps in columns that had none in training. The squared error of such a row
-    is that of a copy about the prediction.
+    is that of a copy about the prediction, and its novelty that of the copies.
 
     Parameters
     ----------
@@ -577,7 +577,7 @@ class PlacedWithGaps(Placed):
         some, (*moments, variance, _, _) = self.some, self.over_copies
         hidden = np.zeros(self.values.shape)
         hidden[some] = squares_about(*moments)
-        given = self.coordinates_in_data, self.values, Placed.posterior.func(self), hidden
+        given = self.coordinates_in_data, self.values, self.posterior, hidden
         errors, unlike = in_pieces(self.fitted.errors, *given), self.unlike[some]
         errors[self.unlike] = np.sqrt(variance + hidden[some])[unlike]
         return errors
@@ -585,7 +585,7 @@ class PlacedWithGaps(Placed):
     @cached_property
     def posterior(self):
         posterior = super().posterior
-        posterior[self.some] = self.over_copies[4][:, 0]
+        posterior[self.unlike] = self.over_copies[4][self.unlike[self.some], 0]
         return posterior
 
     @cached_property
