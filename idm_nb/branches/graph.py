@@ -253,8 +253,8 @@ def with_node(ends, rows, heights, a, level, least):
     return ends, np.where(above, len(ends) - 1, rows), node
 
 
-def parts_apart(points, heights, part, size):
-    """Number of parts that are apart, if those are joined whose bodies touch within one window.
+def touching_parts(points, heights, part, size):
+    """Labels of parts, equal for those whose bodies touch within one window.
 
     `part` `(N,)` is that of each of the `points` `(N, m)`, and `size` that of a window of `heights` `(N,)`. The body of
     a part are the rows that hang together.
@@ -270,17 +270,17 @@ def parts_apart(points, heights, part, size):
     for p in range(n):
         own, beside, bridge = bridges_from(points, part, p)
         for q in range(n):
-            touching = (part[beside] == q) & (bridge <= max(length[p], length[q]))
-            place = rank[own[touching]]
+            close = (part[beside] == q) & (bridge <= max(length[p], length[q]))
+            place = rank[own[close]]
             if len(place) > k:  # of sets side by side they are everywhere
                 seen[p, q] = np.median(np.abs(place - np.median(place))) <= size / 2
-    return classes(n, np.argwhere(seen & seen.T)).max() + 1
+    return classes(n, np.argwhere(seen & seen.T))
 
 
 def rejoined(points, heights, ends, rows, count, size):
     """Ends and rows, after parts were joined where their rows come nearest, until `count` are left.
 
-    There are fewer if bodies of parts touch, `parts_apart`.
+    Those that touch are joined first, see `touching_parts`; then there may be fewer.
 
     Parameters
     ----------
@@ -292,19 +292,22 @@ def rejoined(points, heights, ends, rows, count, size):
     while True:
         part = classes(ends.max() + 1, ends)[ends[rows, 0]]
         part = np.unique(part, return_inverse=True)[1]
-        if part.max() > 0:
-            count = min(count, parts_apart(points, heights, part, size))
-        if part.max() < count:
+        if part.max() == 0:
             return ends, rows
-        bridges = (bridges_from(points, part, p) for p in range(part.max() + 1))
+        group = touching_parts(points, heights, part, size)[part]
+        several = [g for g in np.unique(group) if len(np.unique(part[group == g])) > 1]
+        if not several and part.max() < count:
+            return ends, rows
+        here = np.flatnonzero(group == several[0]) if several else np.arange(len(points))
+        bridges = (bridges_from(points[here], part[here], p) for p in np.unique(part[here]))
         own, beside, _ = min(bridges, key=lambda found: found[2][0])
-        own, beside = own[:k], beside[:k]
+        own, beside = here[own[:k]], here[beside[:k]]
         a, b = rows[own[0]], rows[beside[0]]
         same = (rows[own] == a) & (rows[beside] == b)
         level = np.median(heights[own[same]] + heights[beside[same]]) / 2
         ends, rows, node = with_node(ends, rows, heights, a, level, 2 * k)
         ends, rows, other = with_node(ends, rows, heights, b, level, 2 * k)
-        ends[ends == other] = node
+        ends = np.where(ends == other, node, ends)
 
 # %% ../../nbs/08_branches/31_graph.ipynb #5daa01c2
 def arcs_of(sets):
