@@ -883,7 +883,7 @@ def read_for_fit(options, source, model):
 # %% ../../nbs/12_application/48b_table_map.ipynb #07ad5234
 def too_few(table, count, kept=0):
     "The error for a `table` that leaves `count` rows to fit, and others that are `kept` back."
-    more = f", and {kept} are kept back (option holdout)" * bool(kept)
+    more = f"; {kept} kept back (option holdout)" * bool(kept)
     few = f"leaves {count} rows to fit: at least {FEWEST_TO_FIT} are needed"
     return ValueError(f"{table.source} {few}{more}")
 
