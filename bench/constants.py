@@ -32,7 +32,7 @@ NOT_ON_THE_WAY = (
     "regression.verdict",
     "branches.support",
     "branches.contrast",
-    "regression.curve",  # sentences of the verdict
+    "regression.held_out",  # sentences of the verdict
 )
 NAMES = ("annulus radius", "annulus angle", "torus theta", "torus phi", "torus x", "sphere x")
 

@@ -1,6 +1,6 @@
-from .curve import LearningCurve as LearningCurve
 from .errors import ErrorModel as ErrorModel
 from .held_out import HeldOut as HeldOut
+from .held_out import LearningCurve as LearningCurve
 from .kernel import FeatureEstimate as FeatureEstimate
 from .kernel import KernelRegression as KernelRegression
 from .stacked import FeatureRegressor as FeatureRegressor

@@ -50,9 +50,16 @@ from idm_nb.core.rows import (
 from ..core.work import chunks, labels_of, one_thread, progress, sums_by, takes_lazy
 from ..derivatives.derivative import LocalRegression
 from ..diffusion.neighbors import NeighborGraph
-from .curve import FEWEST, LearningCurve, Refits, can_refit, curve_of
 from .errors import ErrorModel
-from .held_out import held_out_rows, share_explained
+from idm_nb.regression.held_out import (
+    FEWEST,
+    LearningCurve,
+    Refits,
+    can_refit,
+    curve_of,
+    held_out_rows,
+    share_explained,
+)
 from idm_nb.regression.kernel import (
     NOISES,
     CrossTuned,
