@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsRegressor, NeighborhoodComponentsAnalysi
 from idm_nb import IteratedDiffusionMap
 from idm_nb.datasets import feature_example
 from idm_nb.diffusion import recall_by_component
-from idm_nb.diffusion.neighbors import nearest
+from idm_nb.diffusion.numerics import nearest
 
 N, NEW, K = 1500, 1500, 50
 

@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from idm_nb import TableMap
 from idm_nb.branches import Branches
 from idm_nb.branches.support import SUPPORT, GluedGraph, pairs_with_support
-from idm_nb.diffusion.neighbors import Search
+from idm_nb.diffusion.numerics import Search
 
 SHAPES = "saddle,theta R5,arm 1:10,3 spacings,cos 2 theta,two holes 1000,binary R10,lollipop,side arm,three loops"
 LEVELS = 100  # a loop is cut at several of them

@@ -21,7 +21,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from ..core.files import Storage
 from ..core.rows import PrincipalAxes, column_means, fix_signs
 from ..core.work import chunks
-from ..diffusion.neighbors import nearest
+from ..diffusion.numerics import nearest
 from ..regression.verdict import far_features, is_spectrum
 
 # %% ../../nbs/12_application/47b_columns.ipynb #bec23a7d

@@ -51,7 +51,7 @@ from .tables import Style, Table, UsageError, ending, read_table, with_values
 from ..core.files import allow_as_usual, load, regular, save_model, write_whole
 from ..core.work import announce, chunks, in_pieces, undisturbed
 from ..diffusion.manifolds import feature_example
-from ..diffusion.neighbors import nearest
+from ..diffusion.numerics import nearest
 from ..idm.estimator import IteratedDiffusionMap
 from ..regression.verdict import N_NEAR
 from ..study.images import turned_classes

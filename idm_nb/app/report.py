@@ -20,7 +20,7 @@ from .columns import cells_of, differing
 from .tables import apart, with_values
 from ..core.checks import MOST_AXES
 from ..core.pictures import Colouring, bars, branch_legend, colour_bar, palette
-from ..diffusion.neighbors import nearest
+from ..diffusion.numerics import nearest
 from ..regression.verdict import SMALL, line_is_enough, short
 from ..study.relevance import projection_shares, unit_columns
 

@@ -52,7 +52,7 @@ from ..core.checks import MOST_AXES, check_choice, check_number, is_auto
 from ..core.files import Storage
 from ..core.rows import LAZY_LANDMARKS, POOL, pool_rows
 from ..core.work import announce, chunks, in_pieces, labels_of, one_thread
-from ..diffusion.neighbors import nearest
+from ..diffusion.numerics import nearest
 from ..idm import Placed
 from ..idm.estimator import IteratedDiffusionMap, checked, estimated, fit_map, prepare, warn_of
 from ..idm.reeb import reeb_graph

@@ -18,7 +18,7 @@ from .walk import distances, few, joins_of, lengths_of, walk_neighbors
 from ..core.files import Storage
 from ..core.rows import distinct_rows
 from ..core.work import chunks
-from ..diffusion.neighbors import Search
+from ..diffusion.numerics import Search
 
 # %% ../../nbs/08_branches/31_graph.ipynb #pieces02
 def classes(n, pairs):

@@ -21,7 +21,7 @@ from idm_nb.branches.walk import (
 )
 from ..core.checks import check_number
 from ..core.files import Storage
-from ..diffusion.neighbors import Search
+from ..diffusion.numerics import Search
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #13b75c2b
 WIDTHS = 0.5, 0.75, 1.0, 1.5  # rows of a window: so many times N^(2/3)

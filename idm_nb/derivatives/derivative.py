@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from ..core.checks import check_choice, check_features, check_number, check_points
 from ..core.files import Storage
 from ..core.work import chunks
-from ..diffusion.neighbors import NeighborGraph
+from ..diffusion.numerics import NeighborGraph
 
 # %% ../../nbs/03_derivatives/12_derivative_theorem.ipynb #0bc781a4
 def gaussian_weights(distances, epsilon):

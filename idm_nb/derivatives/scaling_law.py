@@ -11,7 +11,7 @@ import numpy as np
 from ..core.checks import check_choice, check_number, check_points
 from ..core.work import chunks
 from .derivative import gaussian_weights, local_frames
-from ..diffusion.neighbors import nearest
+from ..diffusion.numerics import nearest
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #812bea93
 def singular_value_scaling(X, point, epsilons, *, centered=False, keep_self=True):

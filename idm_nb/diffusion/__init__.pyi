@@ -12,8 +12,8 @@ from .manifolds import feature_example as feature_example
 from .manifolds import linear_residual as linear_residual
 from .manifolds import neighbor_recall as neighbor_recall
 from .manifolds import recall_by_component as recall_by_component
-from .neighbors import NeighborGraph as NeighborGraph
 from .numerics import KernelSum as KernelSum
+from .numerics import NeighborGraph as NeighborGraph
 from .operator import Diffusion as Diffusion
 from .operator import DiffusionMap as DiffusionMap
 from .operator import EuclideanMetric as EuclideanMetric

@@ -14,7 +14,7 @@ from scipy.linalg import eigh
 from scipy.special import ellipeinc
 from sklearn.utils import check_random_state
 
-from .neighbors import nearest
+from .numerics import nearest
 
 # %% ../../nbs/01_diffusion_maps/01_manifolds.ipynb #3320d646
 @dataclass

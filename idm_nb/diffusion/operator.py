@@ -26,13 +26,14 @@ from idm_nb.core.checks import (
 from ..core.files import Storage
 from ..core.rows import PrincipalAxes, RowLookup, mean_of_copies
 from ..core.work import one_thread, takes_lazy
-from idm_nb.diffusion.neighbors import (
+from idm_nb.diffusion.numerics import (
+    KernelSum,
     NeighborGraph,
+    leading_eigenpairs,
     row_index,
     squared_lengths,
     warn_if_apart,
 )
-from .numerics import KernelSum, leading_eigenpairs
 
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #f1ca4259
 class Metric(Storage, ABC):

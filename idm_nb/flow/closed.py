@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from ..core.files import Storage
 from ..core.work import chunks
-from ..diffusion.neighbors import Search
+from ..diffusion.numerics import Search
 
 # %% ../../nbs/05_flow/15_flow.ipynb #7f77cc2e
 def explained_steps(points, values, neighbors):

@@ -11,8 +11,7 @@ import numpy as np
 from ..core.checks import check_number, is_auto
 from ..core.files import Storage
 from ..core.work import progress
-from ..diffusion.neighbors import NeighborGraph, pieces, squared_lengths
-from ..diffusion.numerics import KernelSum
+from ..diffusion.numerics import KernelSum, NeighborGraph, pieces, squared_lengths
 from ..diffusion.operator import Diffusion, Metric
 from .closed import ClosedFlow, Flow
 

@@ -23,8 +23,7 @@ from ..core.files import Storage
 from ..core.rows import RowLookup, distinct_rows
 from ..core.work import chunks, sums_by
 from ..derivatives.scaling_law import _positive_nearest, _spectra
-from ..diffusion.neighbors import Search
-from ..diffusion.numerics import leading_eigenpairs
+from ..diffusion.numerics import Search, leading_eigenpairs
 
 # %% ../../nbs/05_flow/16_to_the_letter.ipynb #eb1253a5
 def bounded_power(base, exponent):

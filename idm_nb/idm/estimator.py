@@ -43,7 +43,7 @@ from idm_nb.core.rows import (
     stretched,
 )
 from ..core.work import announce, in_pieces, is_lazy, one_thread, takes_lazy
-from ..diffusion.neighbors import nearest, nearest_others
+from ..diffusion.numerics import nearest, nearest_others
 from ..flow.closed import ClosedFlow, Flow, FlowTask, flow_taus, local_geometry, remainder
 from ..flow.diffusion import DiffusionFlow
 from ..regression.errors import ErrorModel

@@ -23,7 +23,7 @@ from idm_nb.core.checks import (
 )
 from ..core.files import Storage
 from ..core.rows import PrincipalAxes, TrainingRows
-from ..diffusion.neighbors import nearest_others
+from ..diffusion.numerics import nearest_others
 from .estimator import IteratedDiffusionMap
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #876d03b4

@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 
 from ..core.checks import check_choice, check_number, check_points, require_finite
 from ..core.work import chunks
-from ..diffusion.neighbors import NeighborGraph, squared_lengths
-from ..diffusion.numerics import KernelSum
+from ..diffusion.numerics import KernelSum, NeighborGraph, squared_lengths
 from ..diffusion.operator import DiffusionOperator, EuclideanMetric, Metric, kernel_matrix
 
 # %% ../../nbs/02_local_kernels/09_local_kernels.ipynb #64a0c3a9

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from ..core.files import Storage
 from ..core.rows import PrincipalAxes
 from ..core.work import chunks, labels_of, sums_by
-from ..diffusion.neighbors import Search, nearest_of_others
+from ..diffusion.numerics import Search, nearest_of_others
 from .held_out import half_step
 from .kernel import fold_of_rows, gaussian, squared_distances
 

@@ -27,6 +27,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegresso
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+# %% ../../nbs/07_regression/27_stacked.ipynb #imports-of-parts
 from idm_nb.core.checks import (
     check_choice,
     check_features,
@@ -49,7 +50,7 @@ from idm_nb.core.rows import (
 )
 from ..core.work import chunks, labels_of, one_thread, progress, sums_by, takes_lazy
 from ..derivatives.derivative import LocalRegression
-from ..diffusion.neighbors import NeighborGraph
+from ..diffusion.numerics import NeighborGraph
 from .errors import ErrorModel
 from idm_nb.regression.held_out import (
     FEWEST,

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from ..core.files import Storage
 from ..core.rows import column_means, is_wide
-from ..diffusion.neighbors import Search, nearest_of_others, nearest_others
+from ..diffusion.numerics import Search, nearest_of_others, nearest_others
 from idm_nb.regression.held_out import (
     CHANCE,
     half_step,

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.checks import check_choice, check_new, check_number, check_points, is_auto
 from ..core.work import chunks
-from ..diffusion.neighbors import Neighborhood
-from ..diffusion.numerics import kernel_reach, spectral_count
+from ..diffusion.numerics import Neighborhood, kernel_reach, spectral_count
 from ..diffusion.operator import Metric, SpectralMap
 
 # %% ../../nbs/10_relatives/40_hidden_lengths.ipynb #d7dc7474

@@ -14,8 +14,7 @@ from sklearn.utils import check_random_state
 from ..core.checks import check_choice, check_number, check_table, is_auto
 from ..core.rows import RowLookup, fix_signs
 from ..derivatives.derivative import LocalRegression
-from ..diffusion.neighbors import NeighborGraph, pieces, warn_if_apart
-from ..diffusion.numerics import KernelSum
+from ..diffusion.numerics import KernelSum, NeighborGraph, pieces, warn_if_apart
 from ..diffusion.operator import Diffusion
 from idm_nb.relatives.hidden_lengths import (
     HIDDEN_REACH,

@@ -16,8 +16,14 @@ from ..core.rows import RowLookup, distinct_rows
 from ..derivatives.derivative import LocalRegression
 from ..derivatives.scaling_law import tune_local_bandwidth
 from ..diffusion.manifolds import linear_residual
-from ..diffusion.neighbors import NeighborGraph, squared_lengths, warn_if_apart
-from ..diffusion.numerics import KernelSum, distances_are_tied, two_least
+from idm_nb.diffusion.numerics import (
+    KernelSum,
+    NeighborGraph,
+    distances_are_tied,
+    squared_lengths,
+    two_least,
+    warn_if_apart,
+)
 from ..diffusion.operator import Diffusion, DiffusionMap, Metric, whole_dimension
 from ..kernels.local_kernel import StretchedMetric
 from .hidden_lengths import MetricMap, checked_sizes

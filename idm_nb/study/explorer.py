@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.checks import check_choice, check_features, check_number
 from ..core.pictures import Colouring, angle_of_pair
 from ..core.rows import PrincipalAxes, column_means, is_wide
-from ..diffusion.neighbors import Search, nearest
+from ..diffusion.numerics import Search, nearest
 from ..flow.closed import remainder
 
 # %% ../../nbs/11_study/46_explorer.ipynb #62f5fc1c

@@ -11,8 +11,7 @@ from sklearn.utils import check_random_state
 
 from ..core.checks import check_number
 from ..core.rows import distinct_rows
-from ..diffusion.neighbors import NeighborGraph
-from ..diffusion.numerics import KernelSum
+from ..diffusion.numerics import KernelSum, NeighborGraph
 from ..diffusion.operator import Diffusion, EuclideanMetric
 
 # %% ../../nbs/06_images/20_images.ipynb #728e3ee5
