@@ -18,7 +18,7 @@ import numpy as np
 from idm_nb import NonlinearICA
 from idm_nb.diffusion.operator import kernel_matrix
 from idm_nb.relatives import CovarianceMetric
-from idm_nb.relatives.hidden_lengths import HIDDEN_REACH, MetricEdges, stretch_factors
+from idm_nb.relatives.nonlinear_ica import HIDDEN_REACH, MetricEdges, stretch_factors
 
 
 def example(n_points, n_columns, rank, seed=0):

@@ -26,7 +26,7 @@ from idm_nb.diffusion.numerics import (
 )
 from ..diffusion.operator import Diffusion, DiffusionMap, Metric, whole_dimension
 from ..kernels.local_kernel import StretchedMetric
-from .hidden_lengths import MetricMap, checked_sizes
+from .nonlinear_ica import MetricMap, checked_sizes
 
 # %% ../../nbs/10_relatives/42_other_geometries.ipynb #8a7960c9
 class ConformalMetric(Metric):
