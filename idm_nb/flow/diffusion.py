@@ -73,7 +73,7 @@ class ArcMetric(Metric):
         return [*kept, Change(theta, self.points, images, time)]
 
 # %% ../../nbs/05_flow/17_converges.ipynb #0db71a32
-REACH = 10  # candidates for neighbours, in numbers of bandwidth neighbours
+REACH = 10  # neighbours in the closed form, in numbers of bandwidth neighbours
 MOST_COMPONENTS = 500  # of "auto"; in many dimensions the rule asks for more than is practical
 
 
