@@ -363,20 +363,23 @@ class Donors:
         floor = max(shrinkage, 1e-9) * centered.var(axis=0).mean()
         return mean, axes, variance / np.maximum(variance + floor, 1e-300)
 
-    @cached_property
-    def centered(self):
-        "The rows without gaps, less their mean: the gaps hold what is expected there."
-        found = np.where(self.gaps, 0, self.known - self.covariance[0])
-        for own, rows in patterns(self.gaps):
-            found[np.ix_(rows, own)] = self.expected(found[rows], own)
-        return found
-
     def expected(self, centered, own):
         "What is expected at the places `own` of rows `centered` `(q, k)`, from all other places."
         _, axes, shares = self.covariance
         apart = centered[:, own] - (centered @ axes * shares) @ axes[own].T
         matrix = np.eye(len(own)) - axes[own] * shares @ axes[own].T
         return centered[:, own] - np.linalg.solve(matrix, apart.T).T
+
+    def fill(self, raw):
+        "Rows `raw` `(q, k)`, the gaps filled with what is expected there."
+        gaps, mean = np.isnan(raw), self.covariance[0]
+        found = np.where(gaps, 0, raw - mean)
+        for own, rows in patterns(gaps):
+            found[np.ix_(rows, own)] = self.expected(found[rows], own)
+        same = (found + mean).astype(np.float32)  # whatever other rows are filled with it
+        return np.where(gaps, same, raw)
+
+    whole = cached_property(lambda self: self.fill(self.known))
 
     def copies(self, raw):
         "Copies `(q, n, k)` of rows `raw` `(q, k)`; in each, one training row lends cells to the gaps."
@@ -385,14 +388,13 @@ class Donors:
         found = np.repeat(raw[:, None], self.count, axis=1)
         for own, rows in patterns(gaps):
             lacking = self.gaps[:, own].sum(axis=1)
-            known = self.centered[lacking <= np.sort(lacking)[self.count - 1]]
+            known = self.whole[lacking <= np.sort(lacking)[self.count - 1]]
             asked = self.expected(centered[rows], own)
-            near = nearest(self.expected(known, own), asked, self.count)[0]
-            places = np.ix_(rows, range(self.count), own)
-            found[places] = (known[:, own] + mean[own])[near]
+            near = nearest(self.expected(known - mean, own), asked, self.count)[0]
+            found[np.ix_(rows, range(self.count), own)] = known[:, own][near]
         return found
 
-    def fill(self, raw):
+    def lend(self, raw):
         "Rows `raw` `(q, k)`, the gaps filled as in their first copies."
         for piece in chunks(len(raw), 8 * self.count * raw.shape[1]):
             raw[piece] = self.copies(raw[piece])[:, 0]
@@ -536,7 +538,7 @@ def marked_gaps(encoder, X):
 
 
 def copies_of(encoder, X, gaps, donors):
-    """Encoded rows with gaps as they might be, `(q n, m)`, n for each: with marks, and without.
+    """Encoded rows with gaps as they might be without, `(q n, m)`, n for each.
 
     Parameters
     ----------
@@ -546,10 +548,15 @@ def copies_of(encoder, X, gaps, donors):
     k, end = encoder.width, encoder.width + len(encoder.marked)
     found = donors.copies(np.where(gaps, np.nan, as_dense(X[:, :k])))
     same = np.repeat(np.arange(len(found)), found.shape[1])
-    plain, marks, many = found.reshape(-1, k), as_dense(X[:, k:end])[same], X[:, end:][same]
-    joined = lambda part: np.column_stack([plain, part])
-    whole = [joined(marks), joined(0 * marks)] if encoder.marked else [plain]
-    return [sp.hstack([part, many], "csr") if encoder.many else part for part in whole]
+    found = np.column_stack([found.reshape(-1, k), np.zeros((len(same), end - k))])
+    return sp.hstack([found, X[:, end:][same]], "csr") if encoder.many else found
+
+
+def lent_cells(encoder, X, gaps, donors):
+    "Encoded rows `(q, m)` with the cells of one other row in the gaps; arguments as in `copies_of`."
+    plain, rest = np.where(gaps, np.nan, as_dense(X[:, : encoder.width])), X[:, encoder.width :]
+    parts = donors.lend(plain), rest
+    return sp.hstack(parts, "csr") if encoder.many else np.hstack(parts)
 
 # %% ../../nbs/12_application/47b_columns.ipynb #74f7ad9f
 FAR = 0.5  # standard deviations by which numbers of two rows are said to differ

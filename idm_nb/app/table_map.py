@@ -29,6 +29,7 @@ from idm_nb.app.columns import (
     days_of,
     differing,
     gaps_of,
+    lent_cells,
     marked_gaps,
     plan_of,
     plan_of_rows,
@@ -487,16 +488,15 @@ class SomeRows(Storage):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #gaps-code
 def means_over_copies(call, encoder, X, gaps, donors):
-    """Means `(q, w)` of `call(*copies)` `(q n, w)` over the copies of rows with gaps.
+    """Means `(q, w)` of `call(copies)` `(q n, w)` over the copies of rows with gaps.
 
     Parameters
     ----------
-    call : function of encoded rows, with and without marks of gaps (one if training had none)
-    encoder, X, gaps, donors : see `copies_of`
+    call : function of encoded rows; encoder, X, gaps, donors : see `copies_of`
     """
 
     def of(rows):
-        found = call(*copies_of(encoder, X[rows], gaps[rows], donors))
+        found = call(copies_of(encoder, X[rows], gaps[rows], donors))
         return found.reshape(len(gaps[rows]), -1, found.shape[1]).mean(axis=1)
 
     return np.vstack([of(rows) for rows in chunks(len(gaps), 8 * N_DONORS * X.shape[1])])
@@ -513,14 +513,10 @@ def hidden_by_gaps(encoder, estimate, X):
     """
     gaps = marked_gaps(encoder, X)
     some = gaps.any(axis=1)
-
-    def moments(marked, whole):
-        at = estimate.values(whole)
-        return np.hstack([estimate.values(marked), at, at**2])
-
+    values, hidden = estimate.values(X[some]), np.zeros((len(gaps), estimate.held_out_.shape[1]))
+    moments = lambda whole: np.hstack([at := estimate.values(whole), at**2])
     found = means_over_copies(moments, encoder, X[some], gaps[some], encoder.lenders)
-    hidden = np.zeros((len(gaps), found.shape[1] // 3))
-    hidden[some] = squares_about(*np.hsplit(found, 3))
+    hidden[some] = squares_about(values, *np.hsplit(found, 2))
     return hidden
 
 
@@ -532,10 +528,9 @@ def squares_about(values, mean, square):
 class PlacedWithGaps(Placed):
     """Results for rows of a table, those with gaps by copies to which training rows lend the cells.
 
-    The prediction is the mean over the copies, and the branch that of most copies. (Where training had
-    gaps, too, copies with marks are predicted, because a gap may tell something.) Attribute `unlike`:
-    mask of the rows with gaps in columns that had none in training. The squared error of such a row
-    is that of a copy about the prediction, and its novelty that of the copies.
+    The branch is that of most copies. Attribute `unlike`: mask of the rows with gaps in columns that had
+    none in training. The prediction of such a row is the mean over the copies, its squared error that of
+    a copy about the prediction, and its novelty that of the copies.
 
     Parameters
     ----------
@@ -547,36 +542,38 @@ class PlacedWithGaps(Placed):
         self.encoder, self.donors = fitted.encoder, fitted.donors
         self.gaps = gaps_of(fitted.encoder, frame)
         self.some = self.gaps.any(axis=1)
-        self.new = self.some & (self.number < 0)
         self.unlike = np.any(self.gaps & ~marked_gaps(self.encoder, self.X), axis=1)
 
     @cached_property
     def over_copies(self):
-        "Means over copies: of predictions, of what gaps may hide, of variances, posterior, probabilities."
+        "Means over copies: of values, their squares, squared errors, posterior, probabilities."
 
-        def results(marked, whole=None):
-            at = Placed(self.fitted, marked if whole is None else whole)
-            values = at.values if whole is None else self.fitted.estimate.values(marked)
-            parts = values, at.values, at.values**2, at.errors**2, at.posterior[:, None]
-            return np.hstack([*parts, at.probability])
+        def results(whole):
+            at = Placed(self.fitted, whole)
+            parts = at.values, at.values**2, at.errors**2, at.posterior[:, None], at.probability
+            return np.hstack(parts)
 
         some, n = self.some, self.fitted.values.shape[1]
         given = self.encoder, self.X[some], self.gaps[some], self.donors
-        return np.split(
-            means_over_copies(results, *given), [n, 2 * n, 3 * n, 4 * n, 4 * n + 1], axis=1
-        )
+        return np.split(means_over_copies(results, *given), [n, 2 * n, 3 * n, 3 * n + 1], axis=1)
 
     @cached_property
     def values(self):
         values = super().values
-        values[self.new] = self.over_copies[0][self.new[self.some]]
+        values[self.unlike] = self.over_copies[0][self.unlike[self.some]]
         return values
+
+    @cached_property
+    def points(self):
+        rows = self.fitted.rows
+        lent = lent_cells(self.encoder, self.X, self.gaps, self.donors)
+        return rows.axes(rows.coordinates_of(lent))
 
     @cached_property
     def errors(self):
         some, (*moments, variance, _, _) = self.some, self.over_copies
         hidden = np.zeros(self.values.shape)
-        hidden[some] = squares_about(*moments)
+        hidden[some] = squares_about(self.values[some], *moments)
         given = self.coordinates_in_data, self.values, self.posterior, hidden
         errors, unlike = in_pieces(self.fitted.errors, *given), self.unlike[some]
         errors[self.unlike] = np.sqrt(variance + hidden[some])[unlike]
@@ -585,19 +582,20 @@ class PlacedWithGaps(Placed):
     @cached_property
     def posterior(self):
         posterior = super().posterior
-        posterior[self.unlike] = self.over_copies[4][self.unlike[self.some], 0]
+        posterior[self.unlike] = self.over_copies[3][self.unlike[self.some], 0]
         return posterior
 
     @cached_property
     def probability(self):
         probability = super().probability
-        probability[self.some] = self.over_copies[5]
+        probability[self.some] = self.over_copies[4]
         return probability
 
     @cached_property
     def branch(self):
         branch = super().branch
-        branch[self.new] = self.probability[self.new].argmax(axis=1)
+        new = self.some & (self.number < 0)
+        branch[new] = self.probability[new].argmax(axis=1)
         return branch
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #ae1acb35
@@ -812,6 +810,8 @@ def fit_table(options, source):
     found, hidden = (None, None), {}
     if encoder.marked:
         hidden["hidden"] = partial(hidden_by_gaps, encoder, estimate)
+        lent = lent_cells(encoder, rows.X, marked_gaps(encoder, rows.X), encoder.lenders)
+        rows = replace(rows, lent=rows.coordinates_of(lent))
     if options.scale == "standard" and verdict.beats_chance:
         found = relevant_distances(encoded, rows, estimate, verdict.r2)
     model.map_ = fit_map(

@@ -306,6 +306,7 @@ class TrainingRows(Storage):
     groups : (r,) int array
     given : (N, n) array, the features as they were given
     axes : PrincipalAxes of the coordinates, or None; points : (r, k) array, along these axes
+    lent : (r, k) array, coordinates by which rows with gaps get their points, or None: `coordinates`
     counts : (N,) array, how often each given row counts, or None if each counts once
     asked : (N,) bool array, given rows whose feature is used; place : int array, their numbers
         among the distinct rows whose feature is known
@@ -324,6 +325,7 @@ class TrainingRows(Storage):
     counts: np.ndarray | None = None
     basis: PrincipalAxes | None = None
     reduced: np.ndarray | None = None
+    lent: np.ndarray | None = None
 
     @classmethod
     def of(cls, X, y, sample_weight=None, groups=None, n_pca=None):
@@ -358,7 +360,8 @@ class TrainingRows(Storage):
         )
 
     coordinates = property(lambda self: self.X if self.basis is None else self.reduced)
-    points = cached_property(lambda self: self.axes(self.coordinates))
+    placed = property(lambda self: self.coordinates if self.lent is None else self.lent)
+    points = cached_property(lambda self: self.axes(self.placed))
     lookup = cached_property(lambda self: RowLookup(self.X))
     known_coordinates = cached_property(lambda self: where_known(self, self.coordinates))
 
@@ -426,8 +429,8 @@ def without_own(coordinates, beyond):
 
 def stretched(rows, stretch):
     "TrainingRows `rows` that are not wide, with points multiplied by `stretch` `(m, k)`."
-    axes = PrincipalAxes(rows.X @ stretch).first(rows.axes.axes.shape[1])
-    return replace(rows, axes=axes.after(column_means(rows.X), stretch))
+    axes = PrincipalAxes(rows.placed @ stretch).first(rows.axes.axes.shape[1])
+    return replace(rows, axes=axes.after(column_means(rows.placed), stretch))
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #4e053f51
 POOL = 20  # rows for each landmark among which k-means++ draws
