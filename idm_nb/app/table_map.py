@@ -565,9 +565,8 @@ class PlacedWithGaps(Placed):
 
     @cached_property
     def points(self):
-        rows = self.fitted.rows
         lent = lent_cells(self.encoder, self.X, self.gaps, self.donors)
-        return rows.axes(rows.coordinates_of(lent))
+        return self.fitted.rows.axes(self.fitted.rows.coordinates_of(lent))
 
     @cached_property
     def errors(self):

@@ -340,8 +340,7 @@ class TrainingRows(Storage):
         """
         first, inverse = canonical_rows(X)
         weight = np.ones(len(y)) if sample_weight is None else sample_weight
-        seen = weight * np.isfinite(y).all(axis=1)
-        mean, mass = mean_of(inverse, np.nan_to_num(y), seen)
+        mean, mass = mean_of(inverse, np.nan_to_num(y), weight * np.isfinite(y).all(axis=1))
         known, n, distinct = mass > 0, len(first), X[first]
         basis = PrincipalAxes(distinct) if is_wide(X) else None
         found = distinct if basis is None else basis(distinct)
@@ -360,8 +359,7 @@ class TrainingRows(Storage):
         )
 
     coordinates = property(lambda self: self.X if self.basis is None else self.reduced)
-    placed = property(lambda self: self.coordinates if self.lent is None else self.lent)
-    points = cached_property(lambda self: self.axes(self.placed))
+    points = cached_property(lambda s: s.axes(s.coordinates if s.lent is None else s.lent))
     lookup = cached_property(lambda self: RowLookup(self.X))
     known_coordinates = cached_property(lambda self: where_known(self, self.coordinates))
 
@@ -429,8 +427,9 @@ def without_own(coordinates, beyond):
 
 def stretched(rows, stretch):
     "TrainingRows `rows` that are not wide, with points multiplied by `stretch` `(m, k)`."
-    axes = PrincipalAxes(rows.placed @ stretch).first(rows.axes.axes.shape[1])
-    return replace(rows, axes=axes.after(column_means(rows.placed), stretch))
+    X = rows.X if rows.lent is None else rows.lent
+    axes = PrincipalAxes(X @ stretch).first(rows.axes.axes.shape[1])
+    return replace(rows, axes=axes.after(column_means(X), stretch))
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #4e053f51
 POOL = 20  # rows for each landmark among which k-means++ draws
