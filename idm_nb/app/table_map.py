@@ -520,6 +520,12 @@ def hidden_by_gaps(encoder, estimate, X):
     return hidden
 
 
+def with_lent_cells(encoder, rows):
+    "TrainingRows `rows` of an `encoder` whose points have cells of other rows in the gaps."
+    lent = lent_cells(encoder, rows.X, marked_gaps(encoder, rows.X), encoder.lenders)
+    return replace(rows, lent=rows.coordinates_of(lent))
+
+
 def squares_about(values, mean, square):
     "Mean squares about `values`, from the `mean` and the mean `square`."
     return np.maximum(square - mean**2, 0) + (mean - values) ** 2
@@ -809,8 +815,7 @@ def fit_table(options, source):
     found, hidden = (None, None), {}
     if encoder.marked:
         hidden["hidden"] = partial(hidden_by_gaps, encoder, estimate)
-        lent = lent_cells(encoder, rows.X, marked_gaps(encoder, rows.X), encoder.lenders)
-        rows = replace(rows, lent=rows.coordinates_of(lent))
+        rows = with_lent_cells(encoder, rows)
     if options.scale == "standard" and verdict.beats_chance:
         found = relevant_distances(encoded, rows, estimate, verdict.r2)
     model.map_ = fit_map(
