@@ -553,7 +553,7 @@ def copies_of(encoder, X, gaps, donors):
 
 
 def lent_cells(encoder, X, gaps, donors):
-    "Encoded rows `(q, m)` with the cells of one other row in the gaps; arguments as in `copies_of`."
+    "Encoded rows `X` of an `encoder` with cells that `donors` lend in the `gaps`, see `copies_of`."
     plain, rest = np.where(gaps, np.nan, as_dense(X[:, : encoder.width])), X[:, encoder.width :]
     parts = donors.lend(plain), rest
     return sp.hstack(parts, "csr") if encoder.many else np.hstack(parts)
