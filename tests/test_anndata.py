@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from idm_nb import IteratedDiffusionMap, TableMap
 from idm_nb.app.anndata import branch_genes, fit, log_per_cell, project, read_h5ad, write_h5ad
 from idm_nb.datasets import feature_example
 
@@ -138,6 +139,12 @@ def test_cells_without_a_value_are_placed():
         ("hour", {}, "obs has no column 'hour'; it has x, word"),
         ("word", {}, r"obs\['word'\] is not a column of numbers \(the first value is 'a'\)"),
         ("day", {}, r"obs\['day'\] is not a column of numbers"),
+        (
+            "path",
+            {},
+            r"obs\['path'\] is infinite in 2 cells, as a pseudotime is where no path leads",
+        ),
+        ("x", dict(use_rep="X", counts=True), "negative numbers, so they are no counts: counts=F"),
         ("x", dict(use_rep="X_umap"), "obsm has no 'X_umap' .it has 'X_pca'.: run scanpy.pp.pca"),
         ("x", dict(groups="donor"), "obs has no column 'donor'"),
         ("x", dict(groups="day"), r"obs\['day'\] has a gap; cells without a group"),
@@ -145,6 +152,7 @@ def test_cells_without_a_value_are_placed():
 )
 def test_messages(key, options, message):
     adata = cells(day=pd.date_range("2020-01-01", periods=900).where(np.arange(900) > 0))
+    adata.obs["path"] = np.r_[np.inf, np.inf, Y[2:, 0]]
     with pytest.raises(ValueError, match=message):
         fit(adata, key, **options, **OPTIONS)
 
@@ -186,6 +194,24 @@ def test_files(tmp_path):
     assert (placed.obs.map_branch == placed.obs.idm_branch).all()
     assert placed.uns["map"]["verdict"] == str(model.verdict_)
     assert (placed.X != adata.X).nnz == 0
+
+
+@pytest.mark.parametrize("genes", [False, True])
+def test_a_file_is_fitted_as_its_table_in_python(tmp_path, genes):
+    anndata = pytest.importorskip("anndata")
+    rng = np.random.default_rng(0)
+    counts = sparse.csc_matrix(rng.poisson(np.exp(X @ rng.normal(size=(3, 120)))))
+    adata = anndata.AnnData(counts, cells().obs)
+    if not genes:  # components have a common unit, and the last is small
+        adata.obsm["X_pca"] = np.c_[X, 0.01 * rng.normal(size=len(X))]
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    model = fit(adata, "x", use_rep="X" if genes else "X_pca", **OPTIONS)
+    inner = IteratedDiffusionMap(**OPTIONS)
+    table = TableMap("x", model=inner, random_state=0, holdout=0).fit(tmp_path / "cells.h5ad")
+    assert table.fitted_.scale == "none" and len(table.fitted_.roles.data) == (1 if genes else 4)
+    assert np.allclose(table.model_.map_.rows.X, model.map_.rows.X)
+    found = table.predict(tmp_path / "cells.h5ad")
+    assert np.allclose(found.predicted_x, adata.obs.idm_prediction)
 
 
 def test_the_module_does_not_hide_the_package():

@@ -49,12 +49,18 @@ def numbers_in_obs(adata, name):
     try:
         if column.dtype.kind in "mM":
             raise ValueError
-        return np.asarray(column, dtype=float)
+        found = np.asarray(column, dtype=float)
     except (TypeError, ValueError):
         raise ValueError(
             f"obs[{name!r}] is not a column of numbers (the first value is {column.iloc[0]!r}): "
             f"give numbers, for example hours"
         ) from None
+    if many := int(np.isinf(found).sum()):
+        raise ValueError(
+            f"obs[{name!r}] is infinite in {many} cells, as a pseudotime is where no path leads: "
+            f"give NaN there, and they are placed as new cells"
+        )
+    return found
 
 
 def turn_of(model):
@@ -97,6 +103,10 @@ def are_counts(X, counts=None):
 
 def log_per_cell(X):
     "Counts `X` `(N, m)`, dense or sparse, as `log(1 + x)` of counts per ten thousand."
+    if X.shape[0] and X.min() < 0:
+        raise ValueError(
+            "X has negative numbers, so they are no counts: counts=False (--no-counts)"
+        )
     sums = np.asarray(X.sum(axis=1), dtype=float).ravel()
     factor = PER_CELL / np.where(sums > 0, sums, 1)
     if not sparse.issparse(X):
@@ -424,6 +434,9 @@ def representation_in(file, path, use_rep):
     return use_rep, tools()[1](file["X" if use_rep == "X" else f"obsm/{use_rep}"])
 
 
+PANEL = 100  # genes, up to which each is a column of its own
+
+
 def columns_in_h5ad(path, use_rep=None, counts=None):
     """The results of `read_h5ad`, and whether the genes were counts.
 
@@ -448,7 +461,8 @@ def columns_in_h5ad(path, use_rep=None, counts=None):
     data = X if use_rep == "X" else found
     names = genes if use_rep == "X" else [f"{use_rep}{k}" for k in range(1, data.shape[1] + 1)]
     dense = lambda: data.toarray() if sparse.issparse(data) else np.asarray(data)
-    columns = {} if is_wide(data) else dict(zip(names, dense().T))
+    many = use_rep == "X" and data.shape[1] > PANEL
+    columns = {} if many else dict(zip(names, dense().T))
     rows = {} if X is None or (use_rep == "X" and columns) else {"genes": SparseRows(X, genes)}
     taken = {"cell", "genes", *names}
     other = {f"obs_{name}" if name in taken else str(name): obs[name].to_numpy() for name in obs}
@@ -470,7 +484,7 @@ def read_h5ad(path, *, use_rep=None, counts=None):
     Returns
     -------
     columns : dict from name to `(N,)` array: `cell` (the index), the columns of `obs`, the data
-        More than a thousand genes are one column `genes` of `SparseRows`; so are sparse genes beside an
+        More than a hundred genes are one column `genes` of `SparseRows`; so are sparse genes beside an
         entry of `obsm`, to describe branches.
     data : list of str, names of the data columns
 

@@ -261,8 +261,8 @@ def add_column_options(parser):
     add("--group", metavar="COLUMN", help=group)
     label = "a column that the map is not given; branches are compared with it (a species)"
     add("--label", metavar="COLUMN", help=label)
-    scale = "bring columns to comparable units (default), or leave numbers as they are"
-    add("--scale", choices=("standard", "none"), default="standard", help=scale)
+    scale = "bring columns to comparable units (default), or leave numbers as they are (default for .h5ad)"
+    add("--scale", choices=("standard", "none"), help=scale)
 
 
 def add_new_rows(parser, job, count=None):

@@ -553,7 +553,7 @@ def fit_job(options, table=None):
                 warnings.simplefilter("ignore")  # they were given when it was read to be fitted
                 parts = [InMemory(read_table(source, **reading_of(options)))]
         parts = parts or partitions_of(source, Style(**reading_of(options)), folder=folder)
-        told = dict(idm_nb=__version__, group=options.group, scale=options.scale)
+        told = dict(idm_nb=__version__, group=options.group, scale=fitted.scale)
         told |= dict(seconds=round(time.perf_counter() - start, 2))
         facts = write_results(model, parts, options.out, not options.quiet, options.jobs, **told)
     report_on(model, facts, options)

@@ -617,6 +617,7 @@ class EncodedTable(Storage):
     encoder : TableEncoder; coding : how the feature is encoded
     rows : SomeRows to fit; kept : SomeRows that are kept back
     counts : bool, were the genes of cells counts, which are now logarithms
+    scale : "standard" or "none", see `TableMap`
     """
 
     roles: Roles
@@ -627,6 +628,7 @@ class EncodedTable(Storage):
     rows: SomeRows
     kept: SomeRows
     counts: bool = False
+    scale: str = "standard"
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #ae1acb36
 @dataclass(frozen=True, kw_only=True)
@@ -750,7 +752,8 @@ def contrast_of(fitted):
 def model_to_fit(options):
     "The unfitted IteratedDiffusionMap of a TableMap, `options`, whose parameters are checked."
     check_number("holdout", options.holdout, 0, 1)
-    check_choice("scale", options.scale, ("standard", "none"))
+    if options.scale is not None:
+        check_choice("scale", options.scale, ("standard", "none"))
     if options.angle is not None:
         check_choice("angle", options.angle, ("degrees", "radians"))
     model = IteratedDiffusionMap() if options.model is None else clone(options.model)
@@ -791,7 +794,8 @@ def fit_table(options, source):
     frame = table.frame[roles.data].iloc[old]
     roles = without_constant(roles, frame, table.source)
     plans = [plan for plan in roles.plans if plan.data]
-    encoder = TableEncoder.of(frame, plans, options.scale == "standard", table.dates)
+    scale = options.scale or table.scale
+    encoder = TableEncoder.of(frame, plans, scale == "standard", table.dates)
     start = 0.0 if np.nanmin(truth) >= 0 else None
     coding = Angle(options.angle, start) if options.angle else Plain()
     settings, together = checked(model), None if groups is None else groups[old]
@@ -810,13 +814,14 @@ def fit_table(options, source):
         rows=SomeRows.of(table, old, truth, groups),
         kept=SomeRows.of(table, new, truth, groups),
         counts=table.counts,
+        scale=scale,
     )
     estimate, verdict = estimated(rows, settings, what, cautions)
     found, hidden = (None, None), {}
     if encoder.marked:
         hidden["hidden"] = partial(hidden_by_gaps, encoder, estimate)
         rows = with_lent_cells(encoder, rows)
-    if options.scale == "standard" and verdict.beats_chance:
+    if scale == "standard" and verdict.beats_chance:
         found = relevant_distances(encoded, rows, estimate, verdict.r2)
     model.map_ = fit_map(
         rows, estimate, verdict, settings, fresh, about, found[1], SUPPORT, **hidden
@@ -1481,8 +1486,8 @@ class TableMap(Storage, BaseEstimator):
     ignore : list of str, default (), columns to leave out
     angle : "degrees" or "radians", default None; the feature is an angle in this unit
     order : list of str, default None, words of the feature from the lowest to the highest
-    scale : "standard" or "none", default "standard"
-        Each column of numbers gets unit variance (the columns of a spectrum one common unit), and all
+    scale : "standard" or "none", default None: "standard", but "none" for cells (`.h5ad`)
+        Standard: each column of numbers gets unit variance (the columns of a spectrum one common unit), and all
         coordinates of a column of words together. Branches, neighbours and counterparts use
         distances in which each column counts by its relevance. "none" leaves the units of numbers,
         and all columns count alike.
@@ -1521,7 +1526,7 @@ class TableMap(Storage, BaseEstimator):
         ignore=(),
         angle=None,
         order=None,
-        scale="standard",
+        scale=None,
         holdout=0.2,
         model=None,
         reading=None,

@@ -325,6 +325,7 @@ class Table:
     dates : dict from a column of dates that were text to their format
     orders : dict from a column of ordered categories to the list of these, lowest first
     counts : bool, were the genes of cells counts, which are now logarithms
+    scale : "standard" or "none", what `TableMap` does with units by default
 
     Examples
     --------
@@ -342,6 +343,7 @@ class Table:
     dates: dict = field(default_factory=dict)
     orders: dict = field(default_factory=dict)
     counts: bool = False
+    scale: str = "standard"
 
     names = property(lambda self: list(self.frame.columns))
     rows = property(lambda self: self.frame.index.to_numpy())
@@ -813,7 +815,7 @@ def read_cells(path, style):
 
     columns, data, counts = columns_in_h5ad(path, counts=style.counts)
     table = table_of(columns, style, path, "cell", [COUNTED] * counts)
-    return replace(table, data=data, counts=counts)
+    return replace(table, data=data, counts=counts, scale="none")
 
 
 def read_text(path, style):
