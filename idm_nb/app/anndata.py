@@ -146,7 +146,7 @@ def genes_or(adata, use_rep, counts, reference=None):
     found = are_counts(X, counts)
     return (log_per_cell(X) if found else X), found
 
-
+# %% ../../nbs/12_application/52_anndata.ipynb #groups-code
 def likely_groups(frame, names):
     "A caution on the first of the columns `names` of a `frame` that may name groups of rows, or None."
     for name in filter(lambda name: re.search(TOGETHER, name.lower()), names):

@@ -752,8 +752,7 @@ def contrast_of(fitted):
 def model_to_fit(options):
     "The unfitted IteratedDiffusionMap of a TableMap, `options`, whose parameters are checked."
     check_number("holdout", options.holdout, 0, 1)
-    if options.scale is not None:
-        check_choice("scale", options.scale, ("standard", "none"))
+    check_choice("scale", options.scale or "standard", ("standard", "none"))
     if options.angle is not None:
         check_choice("angle", options.angle, ("degrees", "radians"))
     model = IteratedDiffusionMap() if options.model is None else clone(options.model)
@@ -778,7 +777,7 @@ def with_landmarks(model, table, count, roles, n):
         return model
     return model.set_params(landmarks=min(LAZY_LANDMARKS, n))
 
-
+# %% ../../nbs/12_application/48b_table_map.ipynb #fit-table-code
 def fit_table(options, source):
     """Fit a table, without side effects.
 
