@@ -223,7 +223,7 @@ def as_dense(X):
     return X.toarray() if sp.issparse(X) else X
 
 
-def joined_rows(parts):
+def all_coordinates(parts):
     "List `parts` of rows as one array, or as a CSR matrix if some are sparse and there are many columns."
     found = sp.hstack(parts, "csr") if len(parts) > 1 else parts[0]
     return found if is_wide(found) else as_dense(found)
@@ -500,7 +500,7 @@ class TableEncoder(Storage):
         return np.hstack([np.empty((len(frame), 0)), *found])
 
     def encode(self, frame, donors=None):
-        """Coordinates `(N, m)` of rows, `joined_rows`.
+        """Coordinates `(N, m)` of rows, `all_coordinates`.
 
         Parameters
         ----------
@@ -514,7 +514,7 @@ class TableEncoder(Storage):
             raw[some] = (donors or self.lenders).fill(raw[some])
         plain = [np.column_stack([raw, *marks])] if self.plain else []
         many = [part.encode(frame[part.name]) for part in self.many]
-        return joined_rows(plain + many)
+        return all_coordinates(plain + many)
 
     def unknown(self, frame):
         """Mask `(N,)` of rows of a `frame` with a word that training had not.
@@ -555,14 +555,14 @@ def copies_of(encoder, X, gaps, donors):
     found = donors.copies(np.where(gaps, np.nan, as_dense(X[:, :k])))
     same = np.repeat(np.arange(len(found)), found.shape[1])
     found = np.column_stack([found.reshape(-1, k), np.zeros((len(same), end - k))])
-    return joined_rows([found, X[:, end:][same]]) if encoder.many else found
+    return all_coordinates([found, X[:, end:][same]]) if encoder.many else found
 
 
 def lent_cells(encoder, X, gaps, donors):
     "Encoded rows `X` of an `encoder` with cells that `donors` lend in the `gaps`, see `copies_of`."
     plain, rest = np.where(gaps, np.nan, as_dense(X[:, : encoder.width])), X[:, encoder.width :]
     parts = donors.lend(plain), rest
-    return joined_rows(parts) if encoder.many else np.hstack(parts)
+    return all_coordinates(parts) if encoder.many else np.hstack(parts)
 
 # %% ../../nbs/12_application/47b_columns.ipynb #74f7ad9f
 FAR = 0.5  # standard deviations by which numbers of two rows are said to differ
