@@ -5,10 +5,11 @@
     python bench/cells.py table FOLDER            # prints the table
 
 The methods need environments of their own (`pip install pypsupertime "scikit-learn<1.6"`, `pip install palantir`, `pip install cellrank sceptic`), so each is run
-where it is installed. FOLDER holds the files of three public sets, which are not part of this package: `acinar_hvg_sce.rda` of the
+where it is installed. FOLDER holds the files of four public sets, which are not part of this package: `acinar_hvg_sce.rda` of the
 repository wmacnair/psupertime (411 acinar cells of eight donors, their age; reading it needs `pip install rdata`), `expression.txt`
-and `expression_type.txt` of Noble-Lab/Sceptic (177 cells at five days), and `guo_qpcr.csv` of sods/ods (437 cells of mouse embryos
-from one cell to 64, with their fates at 32 and 64). The fourth set is simulated: counts of 2000 genes, eight donors, two fates.
+and `expression_type.txt` of Noble-Lab/Sceptic (177 cells at five days), `guo_qpcr.csv` of sods/ods (437 cells of mouse embryos
+from one cell to 64, with their fates at 32 and 64), and `oeCufflinkCountData_1000Var.txt`, `oeMetadata.txt` of fperraudeau/singlecellworkflow (its commit 0cb44f4)
+with `oeHBCdiff_clusterLabels.txt` of rufletch/p63-HBC-diff (650 olfactory cells at six days, 500 with one of five types). The fifth set is simulated: counts of 2000 genes, eight donors, two fates.
 
 Time: rows of held-out donors, or of five folds, are predicted; R2, and Spearman's rank correlation. (The acinar cells of one age
 are those of one donor. If donors are held out, their ages do not occur in training, and all methods fail: R2 is -0.5 for this package and for Sceptic.)
@@ -33,7 +34,7 @@ from sklearn.preprocessing import StandardScaler
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-SETS = ("acinar", "scgem", "guo", "simulated")
+SETS = ("acinar", "scgem", "guo", "olfactory", "simulated")
 
 
 # the sets
@@ -83,6 +84,25 @@ def guo(folder):
     stage, X = [row[0].split() for row in rows], np.array([row[1:] for row in rows], dtype=float)
     fate = [kind[1] if len(kind) > 1 else "" for kind in stage]
     return dict(X=X, time=np.log2([float(kind[0]) for kind in stage]), fate=np.array(fate))
+
+
+def olfactory(folder):
+    import pandas as pd
+
+    table = lambda name, **more: pd.read_csv(folder / name, sep="\t", index_col=0, **more)
+    counts, about = table("oeCufflinkCountData_1000Var.txt").T, table("oeMetadata.txt")
+    cluster = table("oeHBCdiff_clusterLabels.txt", header=None)[1]
+    kinds = dict(stem=(1, 5, 8), basal=(3,), neuron=(2, 9, 10, 12, 14))
+    kinds |= dict(supporting=(4, 7), microvillous=(11, 15))
+    name = cluster.map({number: kind for kind, numbers in kinds.items() for number in numbers})
+    days = {"24H": 1, "48H": 2, "96H": 4, "7D": 7, "14D": 14}
+    day = about.Experiment.str.extract(r"P63CKO_UI_(\d+[HD])PT")[0].map(days)
+    day[about.Experiment.str.contains("RRY")] = 0
+    size = counts.sum(axis=1)
+    kept = day.notna() & (size >= 20_000)
+    X = np.log1p(counts[kept].div(size[kept] / 1e4, axis=0)).to_numpy()
+    fate = name.reindex(counts.index)[kept].fillna("").to_numpy(str)
+    return dict(X=X, time=day[kept].to_numpy(), fate=fate)
 
 
 def simulated(folder=None, n=1200, m=2000, seed=0):
@@ -211,7 +231,8 @@ def palantir(data):
         package.utils.determine_multiscale_space(table)
         first = table.obs_names[int(np.argmin(data["time"]))]
         package.core.run_palantir(table, first, num_waypoints=min(500, len(table) // 2))
-        return np.asarray(table.obsm["palantir_fate_probabilities"]).argmax(axis=1)
+        found = np.asarray(table.obsm["palantir_fate_probabilities"])  # one column per end, or none
+        return found.argmax(axis=1) if found.size else np.zeros(len(table))
 
     return None, grouped
 

@@ -551,15 +551,18 @@ def shade_of(column):
 def draw_map(fitted):
     """Figure of the map of `fitted`, a FittedTable, and a description.
 
-    The feature is across, the main difference of rows with equal feature upwards, in relevant columns.
+    The feature is across (its prediction, if there are several branches), the main difference of rows with
+    equal feature upwards, in relevant columns.
     """
     branches = fitted.branches
     known, feature, owners = fitted.model.map_, fitted.roles.features[0], fitted.encoder.owners
     X = fitted.encode(fitted.rows.frame)
     wide = len(owners) > MOST_AXES
     points = fitted.model.embedding_ if wide or branches.n_branches > 1 else X * fitted.weights
-    values = fitted.rows.truth[:, 0]
-    values = np.where(np.isfinite(values), values, known.values[known.rows.inverse][:, 0])
+    truth, several = fitted.rows.truth[:, 0], branches.n_branches > 1
+    predicted = fitted.coding.decode(known.values[known.rows.inverse])[:, 0]
+    values = np.where(np.isfinite(truth) & ~several, truth, predicted)
+    feature = "predicted " * several + feature
     direction = main_difference(points, values, fitted.branch)
     height = points @ direction
     figure = new_figure(5.6, 3.4)
