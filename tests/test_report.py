@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from idm_nb import IteratedDiffusionMap, TableMap
+from idm_nb.app.report import draw_map
 from idm_nb.app.table_map import split_rows
 from idm_nb.datasets import feature_example
 
@@ -100,6 +101,9 @@ def test_a_branch_that_is_one_group_is_said_to_be_one(monkeypatch):
     model = TableMap("y", groups="donor", **options).fit(table)
     assert model.fitted_.branches.n_branches == 2 and [*model.fitted_.alone.values()] == [5]
     assert "(5) has the rows of one donor only" in model.report()
+    # a fork is drawn over the prediction, which puts it where the feature has errors
+    points = draw_map(model.fitted_)[0].axes[0].collections[0].get_offsets().data
+    assert np.allclose(points[:, 0], model.model_.map_.place(None).values[:, 0])
 
 
 def test_cautions_come_first_and_words_stay_different():

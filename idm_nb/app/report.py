@@ -554,12 +554,12 @@ def draw_map(fitted):
     The feature is across (its prediction, if there are several branches), the main difference of rows with
     equal feature upwards, in relevant columns.
     """
-    branches = fitted.branches
+    several = fitted.branches.n_branches > 1
     known, feature, owners = fitted.model.map_, fitted.roles.features[0], fitted.encoder.owners
     X = fitted.encode(fitted.rows.frame)
     wide = len(owners) > MOST_AXES
-    points = fitted.model.embedding_ if wide or branches.n_branches > 1 else X * fitted.weights
-    truth, several = fitted.rows.truth[:, 0], branches.n_branches > 1
+    points = fitted.model.embedding_ if wide or several else X * fitted.weights
+    truth = fitted.rows.truth[:, 0]
     predicted = fitted.coding.decode(known.values[known.rows.inverse])[:, 0]
     values = np.where(np.isfinite(truth) & ~several, truth, predicted)
     feature = "predicted " * several + feature
@@ -568,7 +568,7 @@ def draw_map(fitted):
     figure = new_figure(5.6, 3.4)
     ax = figure.add_subplot()
     shade, words = Colouring(fitted.branch, "label"), None
-    if branches.n_branches == 1:
+    if not several:
         share = (
             projection_shares(unit_columns(height[:, None]), unit_columns(X))
             if wide
@@ -583,15 +583,11 @@ def draw_map(fitted):
     ax.spines[["top", "right"]].set_visible(False)
     if shade.kind == "label":
         branch_legend(
-            ax, shade, words and cut(words), "branch" if branches.n_branches > 1 else name
+            ax, shade, words and cut(words), "branch" if several else name
         )
     else:
         colour_bar(ax, shade, name)
-    by = (
-        f"coloured by {name}, in which they differ most"
-        if branches.n_branches == 1
-        else "by branch"
-    )
+    by = "by branch" if several else f"coloured by {name}, in which they differ most"
     about = f"Each point is a row: {feature} across; rows with the same {feature} are apart upwards, {by}"
     return figure, about
 
