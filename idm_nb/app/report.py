@@ -582,9 +582,7 @@ def draw_map(fitted):
     ax.set_yticks([])
     ax.spines[["top", "right"]].set_visible(False)
     if shade.kind == "label":
-        branch_legend(
-            ax, shade, words and cut(words), "branch" if several else name
-        )
+        branch_legend(ax, shade, words and cut(words), "branch" if several else name)
     else:
         colour_bar(ax, shade, name)
     by = "by branch" if several else f"coloured by {name}, in which they differ most"
