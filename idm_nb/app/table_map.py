@@ -51,7 +51,7 @@ from ..branches.contrast import branch_contrast
 from ..branches.support import SUPPORT
 from ..core.checks import MOST_AXES, check_choice, check_number, is_auto
 from ..core.files import Storage
-from ..core.rows import LAZY_LANDMARKS, POOL, pool_rows
+from ..core.rows import LAZY_LANDMARKS, POOL, TrainingRows, pool_rows
 from ..core.work import announce, chunks, in_pieces, labels_of, one_thread
 from ..diffusion.numerics import nearest
 from ..idm import Placed
@@ -1147,8 +1147,8 @@ def unseen(table, fitted, estimate, rng):
         if np.ptp(known.truth, axis=0).all() and len(asked):
             X, y, groups = of(known)
             several = groups is not None and len(np.unique(groups)) > 1
-            model = like(estimate).fit(X, y, groups=groups if several else None)
-            found.append(Unseen(*of(asked), model))
+            learned = TrainingRows.of(X, y, groups=groups if several else None)
+            found.append(Unseen(*of(asked), like(estimate).fit_rows(learned, refits=False)))
     return found or [Unseen(*of(rows), estimate)]
 
 

@@ -670,13 +670,14 @@ def errors_of(rows, values, random_state=0, hidden=None):
     return ErrorModel(X, residuals, **about)
 
 
-def mixture_of(parts, rows, seed=0, n_jobs=None):
+def mixture_of(parts, rows, seed=0, n_jobs=None, refits=True):
     """The `Mixture` of fitted candidates.
 
     Parameters
     ----------
     parts : dict from name to fitted FeatureEstimate; rows : TrainingRows to which they were fitted
     seed : int, draws folds and permutations; n_jobs : int or None, refits at the same time
+    refits : bool, default True; without refits there is no learning curve
     """
     X, y, sample_weight, groups = rows.of_known()
     s = 1.0 if sample_weight is None else np.sqrt(sample_weight)[:, None]
@@ -686,11 +687,11 @@ def mixture_of(parts, rows, seed=0, n_jobs=None):
     weights = dict(zip(parts, stacking_weights([s * part for part in residuals]).tolist()))
     mixed = held_out_mixture(residuals, labels_of(groups, len(y)), sample_weight, seed)
     best, curve = max(weights, key=weights.get), None
-    if can_refit(parts[best], groups, len(y)):
+    if refits and can_refit(parts[best], groups, len(y)):
         given = dict(sample_weight=sample_weight, groups=groups)
         table = rows.table_of_known() if takes_columns(parts[best], len(y), rows.X) else X
-        refits = Refits(parts[best], table, y, random_state=seed, n_jobs=n_jobs, **given)
-        curve = curve_of(refits, held_out[best], y, bounds, **given)
+        found = Refits(parts[best], table, y, random_state=seed, n_jobs=n_jobs, **given)
+        curve = curve_of(found, held_out[best], y, bounds, **given)
     missed = y - held_out[best]
     return Mixture(
         rows=rows,
@@ -710,13 +711,13 @@ def mixture_of(parts, rows, seed=0, n_jobs=None):
     )
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #cf04ee8a
-def fit_mixture(regressor, rows):
+def fit_mixture(regressor, rows, refits=True):
     """The `Mixture` of the candidates of a FeatureRegressor, on distinct rows.
 
     Parameters
     ----------
     regressor : FeatureRegressor, whose parameters count; it is not changed
-    rows : TrainingRows
+    rows : TrainingRows; refits : see `mixture_of`
     """
     X, y, sample_weight, groups = rows.of_known()
     check_n_jobs(regressor.n_jobs)
@@ -725,7 +726,7 @@ def fit_mixture(regressor, rows):
     given = dict(sample_weight=sample_weight, groups=groups, seed=seed, n_jobs=regressor.n_jobs)
     given.update(table=rows.table_of_known())
     parts = fit_candidates(kinds, X, y, verbose=regressor.verbose, **given)
-    return mixture_of(parts, rows, seed, regressor.n_jobs)
+    return mixture_of(parts, rows, seed, regressor.n_jobs, refits)
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #ef5d7cb0
 class MixtureViews(FeatureEstimate):
@@ -848,9 +849,9 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
         self.mixture_ = replace(found, held_out=held_out, **about)
         return self
 
-    def fit_rows(self, rows):
-        "`fit` to TrainingRows that have been checked."
-        self.mixture_ = fit_mixture(self, rows)
+    def fit_rows(self, rows, refits=True):
+        "`fit` to TrainingRows, `rows`, that have been checked; `refits` as in `mixture_of`."
+        self.mixture_ = fit_mixture(self, rows, refits)
         return self
 
     @takes_lazy

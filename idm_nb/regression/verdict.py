@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.files import Storage
-from ..core.rows import column_means, is_wide
+from ..core.rows import RowLookup, column_means, is_wide
 from ..diffusion.numerics import Search, nearest_of_others, nearest_others
 from idm_nb.regression.held_out import (
     CHANCE,
@@ -362,7 +362,7 @@ def columns_that_group(X):
 
     def names_groups(columns):
         runs = 1 + int(np.sum(np.any(X[1:, columns] != X[:-1, columns], axis=1)))
-        values = len(np.unique(X[:, columns], axis=0))
+        values = len(RowLookup(X[:, columns]).numbers)
         return len(X) / 100 <= values <= len(X) / 2 and runs <= 1.5 * values
 
     return [columns for columns in sets if names_groups(columns)]
@@ -385,11 +385,10 @@ def undeclared_groups(rows, table):
     groupings = {}  # many columns may group the rows alike: each grouping is tried once
     for columns in columns_that_group(table):
         cells = table[np.ix_(first[known], columns)]
-        start, labels = np.unique(cells, axis=0, return_index=True, return_inverse=True)[1:]
-        groupings.setdefault(start[labels.ravel()].tobytes(), columns)
+        groupings.setdefault(RowLookup(cells).find(cells).tobytes(), columns)
     if not groupings:
         return None
-    labels = [np.frombuffer(grouping, dtype=np.intp) for grouping in groupings]
+    labels = [np.frombuffer(grouping, dtype=int) for grouping in groupings]
     alone, *apart = shares_by_near_rows(rows.points[known], rows.y[known], *labels)
     least = int(np.argmin(np.maximum(apart, 0)))
     columns = [*groupings.values()][least]
