@@ -99,6 +99,9 @@ WRONG = {
     "'celsius' exceeds 1e\\+100": NEW.assign(celsius=1e200),
     "'celsius' holds '2024": NEW.assign(celsius=NEW.day),
     "'day' holds 'later' at data row 1, but held dates in training": NEW.assign(day="later"),
+    "'day' holds 'soon' at data row 2, but": NEW.assign(
+        day=[*NEW.day[:1].astype(str), "soon", *NEW.day[2:].astype(str)]
+    ),
     "order does not name 'dppf'": dict(feature="ligand", order=["SPhos", "XPhos"]),
     "each the name of one column, got": dict(groups=["ligand", "base"]),
     "feature names no column": dict(feature=[]),

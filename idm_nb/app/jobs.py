@@ -53,7 +53,7 @@ from ..core.work import announce, chunks, in_pieces, undisturbed
 from ..diffusion.manifolds import feature_example
 from ..diffusion.numerics import nearest
 from ..idm.estimator import IteratedDiffusionMap
-from ..regression.verdict import N_NEAR
+from ..regression.verdict import N_NEAR, short
 from ..study.images import turned_classes
 
 # %% ../../nbs/12_application/50_jobs.ipynb #ff80d09a
@@ -154,8 +154,8 @@ def held_out_facts(numbers, plain, label=None):
         **{f"R2 of {name} on the data": f"{value:.4f}" for name, value in plain.items()},
         "95 % intervals hold": f"{numbers['coverage']:.1%}",
         "novel rows": str(numbers["novel"]),
-        "ten nearest in the data differ by": f"{numbers['near_in_data']:.3g}",
-        "ten nearest in the map differ by": f"{numbers['near_in_map']:.3g}",
+        "ten nearest in the data differ by": f"{short(numbers['near_in_data'])}",
+        "ten nearest in the map differ by": f"{short(numbers['near_in_map'])}",
     }
     if label is not None:
         facts[f"rows on a branch of their {label['column']}"] = f"{label['share']:.1%}"

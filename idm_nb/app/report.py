@@ -705,12 +705,12 @@ def advice(fitted):
             f"Compare the {branches.n_branches} branches by the columns that set them apart, and check "
             "them on rows of a new experiment: they were found in this table."
         )
-    if verdict.falls and verdict.fall >= SMALL:
-        found.append("Measure more rows: the error still falls with their number.")
-    elif verdict.most is not None and verdict.most < SMALL < 1 - verdict.r2:
+    if verdict.falls and verdict.half >= 1 + SMALL:
+        found.append("Measure more rows: with half of these, the error was larger.")
+    elif verdict.half and max(verdict.half, verdict.r2 + 2 * SMALL) < 1 + SMALL:
         found.append(
-            "If the error is too large, measure other columns, or the feature more exactly: more rows "
-            "would not help."
+            "If the error is too large, measure other columns, or the feature more exactly: half of the "
+            "rows gave nearly the same error."
         )
     if len(fitted.kept) and fitted.placed_kept.novel.any():
         count = int(fitted.placed_kept.novel.sum())

@@ -1294,8 +1294,11 @@ def as_kind(column, part):
     kinds, held = ("biuf", "numbers") if isinstance(part, NumberColumn) else ("M", "dates")
     wanted = isinstance(part, NumberColumn) or part.kind == "date"
     if wanted and column.dtype.kind not in kinds and column.notna().any():
-        row = column.first_valid_index()
-        found = f"holds {str(column[row])!r} at data row {row}"
+        cells, form = column.dropna().astype(str), getattr(part, "form", None) or "ISO8601"
+        read = partial(pd.to_datetime, format=form) if held == "dates" else pd.to_numeric
+        odd = cells[read(cells, errors="coerce").isna()]
+        row = (odd if len(odd) else cells).index[0]
+        found = f"holds {cells[row]!r} at data row {row}"
         raise ValueError(f"{found}, but held {held} in training")
     if wanted:
         return column.astype(float) if held == "numbers" else pd.to_datetime(column)

@@ -70,10 +70,10 @@ def rows_for_half():
 
 
 def percent(share, beside=1.0):
-    "A share in per cent, with one digit more if it and the one `beside` it are 0.9 or more."
+    "A share in per cent, with one digit more if it and the one `beside` are 0.9 or more, or it near 1."
     if share > 0.999:
         return "more than 99.9 %"
-    return f"{100 * max(share, 0):.{int(min(share, beside) >= 0.9)}f} %"
+    return f"{100 * max(share, 0):.{int(min(share, beside) >= 0.9 or share >= 0.995)}f} %"
 
 # %% ../../nbs/07_regression/25_held_out.ipynb #a1c0de17
 @dataclass(frozen=True)
@@ -163,8 +163,7 @@ class HeldOut(Storage):
         return float((1 + reached) / (1 + done))
 
 # %% ../../nbs/07_regression/25_held_out.ipynb #8f720944
-FASTEST, SLOWEST = 0.5, 2**-0.5  # factors from step to step, for p = 1 and p = 1/2
-SURE = 0.01  # level at which a step counts
+SURE = 0.01  # level at which the error falls
 
 # %% ../../nbs/07_regression/25_held_out.ipynb #40328a32
 class LearningCurve(Storage):
@@ -179,48 +178,32 @@ class LearningCurve(Storage):
     Attributes
     ----------
     rows : list of int; errors : (3,) array, mean squared errors
-    ratio, standard_error : floats, the last error over the one from half of the rows
-    falls : bool, is the ratio below one by more than chance
+    half : float, root mean squared error from half of the rows over the last one
+    falls : bool, is it above one by more than chance
     noise : float, share of the last error that no number of rows removes, @eq-noise-share
 
     Examples
     --------
     >>> squares = np.outer([5.0, 3.0, 2.0], np.ones(99))
     >>> curve = LearningCurve([25, 50, 100], squares)
-    >>> round(curve.noise, 3), round(float(curve.fall() ** 2), 3)
-    (0.5, 0.018)
+    >>> round(curve.noise, 3), round(curve.half**2, 3)
+    (0.5, 1.5)
     """
 
     def __init__(self, rows, squares, groups=None, weights=None):
         label = labels_of(groups, squares.shape[1])
         w = np.ones(len(label)) if weights is None else weights / np.mean(weights)
         by_group = np.stack([np.bincount(label, w * row) for row in squares])
-        mass, n = np.bincount(label, w), by_group.shape[1]
+        mass = np.bincount(label, w)
         self.rows, self.errors = [int(r) for r in rows], by_group.sum(axis=1) / mass.sum()
         by_group[1] = min(
             by_group[:2], key=np.sum
         )  # a half that is worse than a quarter has failed
-        half, last = np.maximum(by_group[1:].sum(axis=1) / mass.sum(), 1e-300)
-        self.ratio = float(last / half)
-        spread = np.sum((by_group[2] - self.ratio * by_group[1]) ** 2)
-        self.standard_error = float(np.sqrt(n / max(n - 1, 1) * spread) / (mass.sum() * half))
+        ratio = np.divide(*np.maximum(by_group[1:].sum(axis=1) / mass.sum(), 1e-300))
         gain = (by_group[1] - by_group[2]) / mass
         rank = stats.wilcoxon(gain, alternative="greater").pvalue if gain.any() else 1.0
-        self.falls = bool(self.ratio < 1 and rank < SURE)
-        self.noise = float(np.clip(2 - half / last, 0, 1))
-
-    def _factor(self):
-        "The factor from step to step."
-        before, step = -np.diff(self.errors)
-        return float(np.clip(step / before, FASTEST, SLOWEST)) if before > 0 else SLOWEST
-
-    def fall(self, most=False):
-        "Share by which the root mean squared error falls with twice the rows; `most`: an upper bound."
-        ratio, factor = self.ratio, self._factor()
-        if most:
-            ratio, factor = min(ratio, 1) - 2 * self.standard_error, SLOWEST
-        drop = 0.0 if ratio >= 1 else min(factor * (1 / max(ratio, 1e-300) - 1), 1 - max(ratio, 0))
-        return float(1 - np.sqrt(1 - drop))
+        self.half, self.falls = float(np.sqrt(ratio)), bool(ratio > 1 and rank < SURE)
+        self.noise = float(np.clip(2 - ratio, 0, 1))
 
 # %% ../../nbs/07_regression/25_held_out.ipynb #cf1a21ad
 FEWEST = 4  # rows from which anything is fitted

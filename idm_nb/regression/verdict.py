@@ -74,44 +74,18 @@ def difference_of(near, y, asked):
     )
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #13915277
-SMALL = 0.05  # changes of the error that round to no tenth
-FRACTIONS = {
-    0.1: "a tenth",
-    0.2: "a fifth",
-    0.25: "a quarter",
-    1 / 3: "a third",
-    0.5: "half",
-    2 / 3: "two thirds",
-    0.75: "three quarters",
-    0.9: "nine tenths",
-}
+SMALL = 0.05  # changes of the error that nobody acts on
 
 
-def in_words(share):
-    "A share as the nearest simple fraction."
-    return "about " + FRACTIONS[min(FRACTIONS, key=lambda f: abs(f - share))]
-
-
-def about_more_rows(verdict):
-    "Sentences of a `Verdict` about the learning curve."
-    if verdict.fall is None or any(kind == "scale" for kind, _ in verdict.cautions):
+def about_half(verdict):
+    "Sentence of a `Verdict` about the learning curve."
+    exact = 1 - verdict.r2 < NOISES[0]
+    if verdict.half is None or exact or any(kind == "scale" for kind, _ in verdict.cautions):
         return []
-    error = "The error of the prediction"
-    if 1 - verdict.low < NOISES[0]:
-        return [f"{error} is almost zero: more rows would hardly reduce it."]
-    if verdict.falls and verdict.fall >= SMALL:
-        return [f"{error} would fall by {in_words(verdict.fall)} with twice as many rows."]
-    if verdict.most < SMALL:
-        return [
-            "More rows of the same kind would not help: what is left is noise, depends on something "
-            "that these columns do not record, or is beyond this regressor."
-        ]
-    if verdict.most > 0.5:
-        return ["Whether more rows would help cannot be told from these."]
-    return [
-        f"Twice as many rows would lower the error of the prediction by {percent(verdict.most)} at "
-        f"the most, and perhaps not at all."
-    ]
+    same = verdict.half < 1 + SMALL
+    was = "nearly the same" if same else f"{verdict.half:.2g} times as large"
+    was += ", perhaps by chance" * (not same and not verdict.falls)
+    return [f"With half of the {verdict.units}, the error of the prediction was {was}."]
 
 
 def short(number):
@@ -202,9 +176,8 @@ class Verdict(Storage):
     visible : float, smallest share of the variation that would have been distinguished from chance
     enough : int, rows that would show a relation that explains half of the variation
     noise_share : float, share of the squared residuals that is noise
-    falls : bool, does the error fall with the number of rows
-    fall, most : floats, share by which the error would fall with twice as many rows, and its upper
-        bound; None without a learning curve
+    half : float, error with half of the rows over that with all, None without a learning curve
+    falls : bool, is it above one by more than chance
     best, share : name of the estimate with the largest weight, and the weight
     what : str, name of the feature for the sentences
     kind : "known", "perhaps", "few" or "chance"; beats_chance : bool, is it known
@@ -222,8 +195,7 @@ class Verdict(Storage):
     enough: int
     noise_share: float
     falls: bool
-    fall: float | None
-    most: float | None
+    half: float | None
     best: str
     share: float
     what: str = "y"
@@ -245,7 +217,7 @@ class Verdict(Storage):
         found = [sentence for _, sentence in self.cautions]
         if not self.beats_chance:
             return found + about_nothing(self) + about_near_rows(self) * (self.kind == "perhaps")
-        return found + about_share(self) + about_near_rows(self) + about_more_rows(self)
+        return found + about_share(self) + about_near_rows(self) + about_half(self)
 
     def __str__(self):
         return " ".join(self.sentences())
@@ -267,11 +239,11 @@ class Verdict(Storage):
     @classmethod
     def _upgraded(cls, state):
         known = state.pop("beats_chance")
-        for name in ("grouped", "uneven", "column", "recall", "recall_data"):
+        for name in "grouped uneven column recall recall_data fall most".split():
             state.pop(name, None)
         chance = 0.0 if known else 1.0
         return state | dict(
-            low=state["r2"], high=state["r2"], chance=chance, cautions=[], nearest=None
+            low=state["r2"], high=state["r2"], chance=chance, cautions=[], nearest=None, half=None
         )
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #4d113976
@@ -302,8 +274,7 @@ def judge(estimate, *, held_out=None, cautions=(), names=None):
         enough=rows_for_half(),
         noise_share=estimate.noise_share_,
         falls=curve is not None and curve.falls,
-        fall=curve and curve.fall(),
-        most=curve and curve.fall(True),
+        half=curve and curve.half,
         best=best,
         share=estimate.weights_[best],
         what="y" if names is None else " and ".join(map(str, names)),
@@ -543,7 +514,8 @@ def on_far_rows(rows, numbers, what):
         who, of = f"{len(far)} rows (first {far[0]}) are", "them"
     if len(far):
         where = f"far from all other rows, in the data or in {what}"
-        yield "far", f"{who} {where}: nothing is learned from {of}. Check for misprints."
+        left = f"nothing is learned from {of}, and the share explained is that of the other rows"
+        yield "far", f"{who} {where}: {left}. Check for misprints."
 
 
 def on_columns(X, y, name, features):
