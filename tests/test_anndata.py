@@ -214,6 +214,24 @@ def test_a_file_is_fitted_as_its_table_in_python(tmp_path, genes):
     assert np.allclose(found.predicted_x, adata.obs.idm_prediction)
 
 
+def test_a_column_of_donors_is_named_and_no_gene_beside_it(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    rng = np.random.default_rng(0)
+    donor = np.repeat(np.arange(20), 15)
+    hour, genes = rng.uniform(size=20)[donor], rng.normal(size=(20, 5))[donor]
+    adata = anndata.AnnData(
+        np.c_[genes[:, :1], genes + 0.1 * rng.normal(size=genes.shape)],
+        pd.DataFrame({"hour": hour, "donor": donor.astype(str)}, index=map(str, range(300))),
+    )
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    inner = IteratedDiffusionMap(**OPTIONS)
+    cautions = (
+        TableMap("hour", model=inner, random_state=0).fit(tmp_path / "cells.h5ad").verdict_.cautions
+    )
+    told = [text for kind, text in cautions if kind == "groups"]
+    assert len(told) == 1 and "'donor' has 20 values" in told[0]
+
+
 def test_the_module_does_not_hide_the_package():
     import idm_nb.app.anndata as ours
 

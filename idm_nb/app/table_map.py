@@ -858,7 +858,8 @@ def cautions_of(rows, frame, numbers, roles, coding, encoder):
     cautions = audit(rows, **options)
     other = [plan.name for plan in roles.plans if plan.use == UNNAMED]
     if roles.groups is None and (found := likely_groups(frame, other)):
-        cautions = [c for c in cautions if c[0] not in ("copies", "order")] + [("groups", found)]
+        cautions = [c for c in cautions if c[0] not in ("copies", "order", "groups")]
+        cautions.append(("groups", found))
     return cautions, what
 
 
