@@ -715,7 +715,8 @@ def advice(fitted):
     if len(fitted.kept) and fitted.placed_kept.novel.any():
         count = int(fitted.placed_kept.novel.sum())
         which = f"{count} novel rows" if count > 1 else "novel row"
-        found.append(f"Look at the {which} before you use their predictions.")
+        its = "their predictions" if count > 1 else "its prediction"
+        found.append(f"Look at the {which} before you use {its}.")
     found.append(
         "Place new rows with the saved model, look up the training rows that are most alike, and ask for "
         "rows that reach the same value in another way."

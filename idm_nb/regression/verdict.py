@@ -404,8 +404,15 @@ def pursued(X, y, most):
     return chosen
 
 
+def same_order(first, second):
+    "Have two columns `first` and `second` `(N,)` of many values the same order, or the opposite one?"
+    first, second = (np.unique(v, return_inverse=True)[1] for v in (first, second))
+    turned = second.max() - second
+    return first.max() >= DISTINCT and any(np.array_equal(first, v) for v in (second, turned))
+
+
 def leaking_columns(X, y):
-    """Columns of `X` `(N, m)` that give a feature `y` `(N,)` away, as a sum of multiples.
+    """Columns of `X` `(N, m)` that give a feature `y` `(N,)` away, as a sum of multiples or by order.
 
     Returns
     -------
@@ -416,6 +423,8 @@ def leaking_columns(X, y):
     slopes = np.linalg.lstsq(centered[:, chosen], target, rcond=None)[0]
     weight = np.abs(slopes) * centered[:, chosen].std(axis=0)
     chosen = chosen[np.argsort(-weight, kind="stable")].tolist()
+    if same := [j for j in chosen if same_order(X[:, j], y)]:
+        return same[:1]
     most = min(MOST_LEAKING, len(chosen), X.shape[1] - 1)
     for some in (chosen[:n] for n in range(1, most + 1)):
         slopes = np.linalg.lstsq(centered[:, some], target, rcond=None)[0]
