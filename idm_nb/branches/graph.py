@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from .level_sets import LOG_ODDS, OVERLAP, programme_of
-from .walk import distances, few, joins_of, lengths_of, walk_neighbors
+from .walk import bridges_of, distances, few, joins_of, lengths_of, walk_neighbors
 from ..core.files import Storage
 from ..core.rows import distinct_rows
 from ..core.work import chunks
@@ -110,10 +110,9 @@ def near_rows(points, groups, *ratios):
     return found
 
 
-def homes(joined, groups):
-    "Part `(n,)` of each row if near rows are joined, and the part that holds most rows of each group."
-    part = connected_components(sp.csr_matrix(joined), directed=False)[1]
-    return part, [int(np.bincount(part[rows]).argmax()) for rows in groups]
+def homes(part, groups):
+    "The `part` `(n,)` that holds most rows of each group."
+    return [int(np.bincount(part[rows]).argmax()) for rows in groups]
 
 
 def rows_at(up, sets, arms, side, trunk):
@@ -128,12 +127,19 @@ def rows_at(up, sets, arms, side, trunk):
     Returns
     -------
     here : (n,) int array; groups : list of int arrays, places in `here` of each arm and of the trunk
+    whole : int array, all rows of arms and trunk
     """
-    groups = [follow(sets, a, side) for a in arms]
-    groups = [rows[up[rows] <= np.median(up[rows])] for rows in groups]
-    groups.append(follow(sets, trunk, 1 - side))
+    below, arms = follow(sets, trunk, 1 - side), [follow(sets, a, side) for a in arms]
+    groups = [*(rows[up[rows] <= np.median(up[rows])] for rows in arms), below]
     here = union(groups)
-    return here, [np.searchsorted(here, rows) for rows in groups]
+    return here, [np.searchsorted(here, rows) for rows in groups], union([*arms, below])
+
+
+def sides_of_gap(points, features):
+    "Labels `(n,)` of the rows on the sides of their surest gaps, zero if there is none, see `bridges_of`."
+    cuts = bridges_of(distances(points), features[:, None])
+    evidence, labels = max(cuts, key=lambda cut: cut[0], default=(0.0, None))
+    return labels if evidence > 0 else np.zeros(len(points), dtype=int)
 
 # %% ../../nbs/08_branches/31_graph.ipynb #de615a2d
 def until_met(joined, up, arms):
@@ -175,7 +181,8 @@ def strangers_of(points, sets, v):
     if not all(shared):
         return rows[:0]
     [joined] = near_rows(points[rows], [np.arange(len(rows))], APART)
-    part, home = homes(joined, shared[0] + shared[1])
+    part = connected_components(sp.csr_matrix(joined), directed=False)[1]
+    home = homes(part, shared[0] + shared[1])
     below, above = home[: len(shared[0])], home[len(shared[0]) :]
     return rows[np.isin(part, below) & (not set(below) & set(above))]
 
@@ -207,9 +214,12 @@ def look_at_forks(points, heights, sets):
         degree = np.bincount(sets.links[:, 1 - side], minlength=len(sets.window))
         for v in np.flatnonzero(degree > 1):
             arms = sets.beside(v, side)
-            here, groups = rows_at(up, sets, arms, side, v)
+            here, groups, whole = rows_at(up, sets, arms, side, v)
             joined, near, close = near_rows(points[here], groups, APART, NEAR_VOLUME, None)
-            part, home = homes(joined, groups[:-1])
+            part = connected_components(sp.csr_matrix(joined), directed=False)[1]
+            if len(set(homes(part, groups[:-1]))) == 1:
+                part = sides_of_gap(points[whole], up[whole])[np.searchsorted(whole, here)]
+            home = homes(part, groups[:-1])
             most = max(home, key=lambda h: np.sum(part[groups[-1]] == h))
             cuts = (sets.parted(v, here[part == h]) for h in home if h != most)
             cut = next((found for found in cuts if found is not None), None)
@@ -253,11 +263,27 @@ def with_node(ends, rows, heights, a, level, least):
     return ends, np.where(above, len(ends) - 1, rows), node
 
 
-def touching_parts(points, heights, part, size):
+def in_one_window(ranks, size):
+    "Whether half of some rows with these `ranks` of the feature lie within a window of `size` rows."
+    return np.median(np.abs(ranks - np.median(ranks))) <= size / 2
+
+
+def meet_once(points, ranks, part, p, q, size):
+    "Whether rows of the parts `p` and `q` that face each other lie in one window: side by side they are everywhere."
+    here = np.flatnonzero((part == p) | (part == q))
+    for side in (p, q):
+        own, _, bridge = bridges_from(points[here], part[here], side)
+        most = max(few(len(points)), np.count_nonzero(bridge <= 2 * bridge[0]))
+        if not in_one_window(ranks[here[own[:most]]], size):
+            return False
+    return True
+
+
+def touching_parts(points, ranks, part, size):
     """Labels of parts, equal for those whose bodies touch within one window.
 
-    `part` `(N,)` is that of each of the `points` `(N, m)`, and `size` that of a window of `heights` `(N,)`. The body of
-    a part are the rows that hang together.
+    `part` and `ranks` `(N,)` are those of the `points` `(N, m)`, and `size` that of a window. The body of a part are the
+    rows that hang together.
     """
     n, k = part.max() + 1, few(len(points))
     near, distance = Search(points).nearest(points, k + 1)
@@ -265,20 +291,18 @@ def touching_parts(points, heights, part, size):
     i, j = np.nonzero((part[near] == part[:, None]) & (distance <= length[part][:, None]))
     group = classes(len(points), np.c_[i, near[i, j]])
     body = np.isin(group, [np.bincount(group[part == p]).argmax() for p in range(n)])
-    points, part, rank = points[body], part[body], np.argsort(np.argsort(heights))[body]
+    points, part, ranks = points[body], part[body], ranks[body]
     seen = np.zeros((n, n), dtype=bool)
     for p in range(n):
         own, beside, bridge = bridges_from(points, part, p)
         for q in range(n):
             close = (part[beside] == q) & (bridge <= max(length[p], length[q]))
-            place = rank[own[close]]
-            if len(place) > k:  # of sets side by side they are everywhere
-                seen[p, q] = np.median(np.abs(place - np.median(place))) <= size / 2
+            seen[p, q] = close.sum() > k and in_one_window(ranks[own[close]], size)
     return classes(n, np.argwhere(seen & seen.T))
 
 
 def rejoined(points, heights, ends, rows, count, size):
-    """Ends and rows, after parts were joined where their rows come nearest, until `count` are left.
+    """Ends and rows, after parts that meet in one window were joined there, until `count` are left.
 
     Those that touch are joined first, see `touching_parts`; then there may be fewer.
 
@@ -288,20 +312,24 @@ def rejoined(points, heights, ends, rows, count, size):
     ends : (A, 2) int array, lower and upper node of each arc; rows : (N,) int array, arc of each row
     count : int; size : int, rows of a window
     """
-    k = few(len(points))
+    k, ranks = few(len(points)), np.argsort(np.argsort(heights, kind="stable"))
     while True:
         part = classes(ends.max() + 1, ends)[ends[rows, 0]]
         part = np.unique(part, return_inverse=True)[1]
         if part.max() == 0:
             return ends, rows
-        group = touching_parts(points, heights, part, size)[part]
+        group = touching_parts(points, ranks, part, size)[part]
         several = [g for g in np.unique(group) if len(np.unique(part[group == g])) > 1]
         if not several and part.max() < count:
             return ends, rows
         here = np.flatnonzero(group == several[0]) if several else np.arange(len(points))
-        bridges = (bridges_from(points[here], part[here], p) for p in np.unique(part[here]))
-        own, beside, _ = min(bridges, key=lambda found: found[2][0])
-        own, beside = here[own[:k]], here[beside[:k]]
+        bridges = [bridges_from(points[here], part[here], p) for p in np.unique(part[here])]
+        for own, beside, _ in sorted(bridges, key=lambda found: found[2][0]):
+            own, beside = here[own[:k]], here[beside[:k]]
+            if several or meet_once(points, ranks, part, part[own[0]], part[beside[0]], size):
+                break
+        else:
+            return ends, rows
         a, b = rows[own[0]], rows[beside[0]]
         same = (rows[own] == a) & (rows[beside] == b)
         level = np.median(heights[own[same]] + heights[beside[same]]) / 2

@@ -248,6 +248,15 @@ def parted(joins, distance):
     return np.unique(labels, return_inverse=True)[1]
 
 
+def rows_facing(distance, features, start, middle, stop, bridge):
+    "`rows_beside` of the two sides of a bridge, of those rows whose balls overlap with one of the other side."
+    if not rows_beside(features[start:stop], np.arange(start, stop) >= middle):
+        return 0
+    across = distance[start:middle, middle:stop]
+    rows = start + np.flatnonzero(np.r_[across.min(axis=1), across.min(axis=0)] <= 2 * bridge)
+    return rows_beside(features[rows], rows >= middle)
+
+
 def bridges_of(distance, features):
     """Cuts of a window at its longest bridges, surest first.
 
@@ -265,10 +274,7 @@ def bridges_of(distance, features):
     length = lengths_of(distance, k)[0]
     order, joins = joins_of(within_reach(distance, length), k)
     distance, length, features = distance[np.ix_(order, order)], length[order], features[order]
-    least = [
-        np.log(2) * rows_beside(features[start:stop], np.arange(start, stop) >= middle)
-        for start, middle, stop, _ in joins
-    ]
+    least = [np.log(2) * rows_facing(distance, features, *join) for join in joins]
     for second in (False, True):  # smaller sides first: most bridges need no more
         for i, (start, middle, stop, bridge) in enumerate(joins):
             if least[i] > 0:
