@@ -117,7 +117,7 @@ def rotated_digits(digit=3, *, n_angles=18, max_angle=60.0, random_state=0):
     rng = check_random_state(random_state)
     angle = rng.uniform(-max_angle, max_angle, (len(originals), n_angles))
     turned = [
-        rotate(image, a, reshape=False, order=1)
+        rotate(image, a, reshape=False, order=1, mode="grid-constant")  # elsewhere cut at the edge
         for image, angles in zip(originals, angle)
         for a in angles
     ]
