@@ -234,6 +234,12 @@ def test_embeddings_start_with_the_data(fitted, ring):
     assert [s.shape[1] for s in stages] == [e.shape[1] for e in fitted.embeddings_]
 
 
+@pytest.mark.parametrize("digit", [2, 5, 7])
+def test_a_digit_that_is_hardly_turned_is_hardly_changed(digit):
+    X, _, groups = rotated_digits(digit, n_angles=4, max_angle=1e-6, random_state=0)
+    assert np.abs(X - X[np.unique(groups, return_index=True)[1]][groups]).max() < 1e-5
+
+
 def test_groups_are_left_out_together():
     X, angle, groups = rotated_digits(n_angles=4)
     new = groups % 4 == 0

@@ -114,6 +114,29 @@ def test_a_stray_row_does_not_decide_which_parts_are_joined():
     assert len(ends) == 5 and np.isin(ends, ends[2]).sum() == 2  # the saddle has four arms
 
 
+def two_strips(n, rng):
+    "Two strips with the feature from 0 to 1 and from 0.5 to 1.5, three mean distances apart."
+    side = rng.integers(0, 2, n)
+    height = rng.uniform(size=n) + 0.5 * side
+    return np.c_[rng.uniform(size=n) + (1 + 3 * np.sqrt(2 / n)) * side, height], height, side
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_arm_that_ends_beside_another_does_not_join_it(seed):
+    rng = np.random.default_rng(seed)
+    points, height, side = two_strips(3000, rng)
+    graph = ReebGraph(points, height)
+    assert (graph.n_pieces, len(graph.branches)) == (2, 2)
+    assert adjusted_rand_score(side, graph.membership) > 0.98
+    # a trunk with two arms, of which one ends
+    x, y = rng.uniform(-1, 1, 4000), rng.uniform(0, 3, 4000)
+    gap = 1.5 * np.sqrt(5.2 / 1000)
+    inside = (y < 1) | ((x < -gap) & (y < 1.6)) | (x > gap)
+    points = np.c_[x, y][inside][:1000]
+    graph = ReebGraph(points, points[:, 1])
+    assert (graph.n_pieces, len(graph.branches), graph.n_loops) == (1, 3, 0)
+
+
 @pytest.mark.parametrize("gap", [4, 6])
 def test_two_sheets_are_two_pieces(gap):
     rng = np.random.default_rng(0)

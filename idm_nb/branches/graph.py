@@ -247,29 +247,14 @@ def forks_of(points, heights, sets):
         cut, forks = look_at_forks(points, heights, sets)
     return sets, forks
 
-# %% ../../nbs/08_branches/31_graph.ipynb #rejoin01
-def with_node(ends, rows, heights, a, level, least):
-    """The `ends` and `rows` of `rejoined` with a node on arc `a`, and the node.
-
-    It is at this `level` of the `heights` `(N,)`, or at an end of the arc with fewer than `least` rows beyond.
-    """
-    above = (rows == a) & (heights > level)
-    beyond = np.count_nonzero(rows == a) - above.sum(), above.sum()
-    if min(beyond) < least:
-        return ends, rows, ends[a, np.argmin(beyond)]
-    node = ends.max() + 1
-    ends = np.vstack([ends, [node, ends[a, 1]]])
-    ends[a, 1] = node
-    return ends, np.where(above, len(ends) - 1, rows), node
-
-
+# %% ../../nbs/08_branches/31_graph.ipynb #rejoin00
 def in_one_window(ranks, size):
     "Whether half of some rows with these `ranks` of the feature lie within a window of `size` rows."
     return np.median(np.abs(ranks - np.median(ranks))) <= size / 2
 
 
 def meet_once(points, ranks, part, p, q, size):
-    "Whether rows of the parts `p` and `q` that face each other lie in one window: side by side they are everywhere."
+    "Whether rows of parts `p` and `q` that face each other lie in one window: side by side they do not."
     here = np.flatnonzero((part == p) | (part == q))
     for side in (p, q):
         own, _, bridge = bridges_from(points[here], part[here], side)
@@ -299,6 +284,21 @@ def touching_parts(points, ranks, part, size):
             close = (part[beside] == q) & (bridge <= max(length[p], length[q]))
             seen[p, q] = close.sum() > k and in_one_window(ranks[own[close]], size)
     return classes(n, np.argwhere(seen & seen.T))
+
+# %% ../../nbs/08_branches/31_graph.ipynb #rejoin01
+def with_node(ends, rows, heights, a, level, least):
+    """The `ends` and `rows` of `rejoined` with a node on arc `a`, and the node.
+
+    It is at this `level` of the `heights` `(N,)`, or at an end of the arc with fewer than `least` rows beyond.
+    """
+    above = (rows == a) & (heights > level)
+    beyond = np.count_nonzero(rows == a) - above.sum(), above.sum()
+    if min(beyond) < least:
+        return ends, rows, ends[a, np.argmin(beyond)]
+    node = ends.max() + 1
+    ends = np.vstack([ends, [node, ends[a, 1]]])
+    ends[a, 1] = node
+    return ends, np.where(above, len(ends) - 1, rows), node
 
 
 def rejoined(points, heights, ends, rows, count, size):

@@ -249,7 +249,7 @@ def parted(joins, distance):
 
 
 def rows_facing(distance, features, start, middle, stop, bridge):
-    "`rows_beside` of the two sides of a bridge, of those rows whose balls overlap with one of the other side."
+    "`rows_beside` of the rows on both sides of a bridge that are at most twice as far from the other."
     if not rows_beside(features[start:stop], np.arange(start, stop) >= middle):
         return 0
     across = distance[start:middle, middle:stop]
