@@ -254,7 +254,10 @@ def in_one_window(ranks, size):
 
 
 def meet_once(points, ranks, part, p, q, size):
-    "Whether rows of parts `p` and `q` that face each other lie in one window: side by side they do not."
+    """Whether rows of parts `p` and `q` that face each other lie in one window.
+
+    `part` and `ranks` `(N,)` are those of the `points` `(N, m)`, and `size` that of a window.
+    """
     here = np.flatnonzero((part == p) | (part == q))
     for side in (p, q):
         own, _, bridge = bridges_from(points[here], part[here], side)

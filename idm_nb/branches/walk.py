@@ -249,7 +249,10 @@ def parted(joins, distance):
 
 
 def rows_facing(distance, features, start, middle, stop, bridge):
-    "`rows_beside` of the rows on both sides of a bridge that are at most twice as far from the other."
+    """`rows_beside` of the rows on both sides of a `bridge` that are at most twice as far from the other.
+
+    The sides are the rows from `start` to `middle` and from there to `stop` in `distance` and `features`.
+    """
     if not rows_beside(features[start:stop], np.arange(start, stop) >= middle):
         return 0
     across = distance[start:middle, middle:stop]
