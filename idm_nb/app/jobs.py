@@ -154,8 +154,8 @@ def held_out_facts(numbers, plain, label=None):
         **{f"R2 of {name} on the data": f"{value:.4f}" for name, value in plain.items()},
         "95 % intervals hold": f"{numbers['coverage']:.1%}",
         "novel rows": str(numbers["novel"]),
-        "ten nearest in the data differ by": f"{short(numbers['near_in_data'])}",
-        "ten nearest in the map differ by": f"{short(numbers['near_in_map'])}",
+        "ten nearest in the data differ by": short(numbers["near_in_data"]),
+        "ten nearest in the map differ by": short(numbers["near_in_map"]),
     }
     if label is not None:
         facts[f"rows on a branch of their {label['column']}"] = f"{label['share']:.1%}"

@@ -181,7 +181,7 @@ def strangers_of(points, sets, v):
     if not all(shared):
         return rows[:0]
     [joined] = near_rows(points[rows], [np.arange(len(rows))], APART)
-    part = connected_components(sp.csr_matrix(joined), directed=False)[1]
+    part = classes(len(joined), np.argwhere(joined))
     home = homes(part, shared[0] + shared[1])
     below, above = home[: len(shared[0])], home[len(shared[0]) :]
     return rows[np.isin(part, below) & (not set(below) & set(above))]
@@ -216,7 +216,7 @@ def look_at_forks(points, heights, sets):
             arms = sets.beside(v, side)
             here, groups, whole = rows_at(up, sets, arms, side, v)
             joined, near, close = near_rows(points[here], groups, APART, NEAR_VOLUME, None)
-            part = connected_components(sp.csr_matrix(joined), directed=False)[1]
+            part = classes(len(joined), np.argwhere(joined))
             if len(set(homes(part, groups[:-1]))) == 1:
                 part = sides_of_gap(points[whole], up[whole])[np.searchsorted(whole, here)]
             home = homes(part, groups[:-1])

@@ -249,7 +249,7 @@ def parted(joins, distance):
 
 
 def rows_facing(distance, features, start, middle, stop, bridge):
-    """`rows_beside` of the rows on both sides of a `bridge` that are at most twice as far from the other.
+    """`rows_beside` of the rows on both sides of a `bridge` at most twice as far from the other side.
 
     The sides are the rows from `start` to `middle` and from there to `stop` in `distance` and `features`.
     """
