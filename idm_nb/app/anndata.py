@@ -79,10 +79,7 @@ TOGETHER = r"batch|donor|patient|subject|individual|embryo|animal|mouse|replicat
 
 
 def are_counts(X, counts=None):
-    """Whether the genes `X` `(N, m)` are counts: `counts` if it is True or False, else if integers.
-
-    Warns if they are whole numbers of another type.
-    """
+    "Whether the genes `X` `(N, m)` are counts: `counts` if it is True or False, else if integers."
     if counts is not None:
         return check_choice("counts", counts, (True, False))
     entries = X.data if sparse.issparse(X) else X
@@ -133,12 +130,7 @@ def places_of_genes(adata, reference):
 
 
 def genes_or(adata, use_rep, counts, reference=None):
-    """`representation` `use_rep` of `adata`, counts as logarithms, and whether they were counts.
-
-    Parameters
-    ----------
-    adata, use_rep, counts, reference : see `project`
-    """
+    "`representation` `use_rep` of `adata`, counts as logarithms, and whether they were counts."
     X = representation(adata, use_rep)
     if use_rep not in (None, "X"):
         return X, False
@@ -159,12 +151,7 @@ def likely_groups(frame, names):
 
 # %% ../../nbs/12_application/52_anndata.ipynb #8d672f84
 def placed(model, X, features):
-    """Coordinates of rows in a map, and a dict of columns for one feature or several.
-
-    Parameters
-    ----------
-    model : fitted IteratedDiffusionMap; X : (q, m) array or sparse matrix; features : list of str, their names
-    """
+    "Coordinates of rows in a map, and a dict of columns for one feature or several; `X` `(q, m)`."
     found = model.place(X)
     prediction, std = found.values, found.errors
     ends = [""] if len(features) == 1 else [f"_{name}" for name in features]
@@ -175,13 +162,7 @@ def placed(model, X, features):
 
 
 def add_columns(obs, columns, key_added, n_branches):
-    """Write columns into a data frame, instead of those of a map before; the branch is a category.
-
-    Parameters
-    ----------
-    obs : DataFrame; columns : dict from name to (N,) array
-    key_added : str, what the new names begin with; n_branches : int, branches of the map
-    """
+    """Write columns into a data frame, instead of those of a map before; the branch is a category; `columns` `(N,)`."""
     from pandas import Categorical
 
     branches = [str(b) for b in range(n_branches)]
@@ -198,13 +179,7 @@ COUNTED = "The genes are logarithms of counts per ten thousand. "
 
 
 def summary(model, key, use_rep, groups, counts):
-    """The entry of `uns` for a map: numbers, text and arrays, which `.h5ad` files can store.
-
-    Parameters
-    ----------
-    model : fitted IteratedDiffusionMap; key, use_rep, groups : arguments of `fit`
-    counts : bool, were the genes counts
-    """
+    "The entry of `uns` for a map: numbers, text and arrays, which `.h5ad` files can store."
     verdict, branches = model.verdict_, model.branches_
     parameters = {name: repr(value) for name, value in model.get_params(deep=False).items()}
     return {
@@ -335,13 +310,7 @@ def project(adata, model, *, use_rep="X_pca", counts=None, key_added="idm", refe
 
 # %% ../../nbs/12_application/52_anndata.ipynb #e9fc4caf
 def write(adata, model, X, keys, key_added):
-    """Write the results of a map into a table.
-
-    Parameters
-    ----------
-    adata : AnnData; model : fitted IteratedDiffusionMap; X : (N, m) array or sparse matrix, rows of `adata`
-    keys : list of str, columns of the feature; key_added : str, what the new names begin with
-    """
+    "Write the results of a map into a table; `X` `(N, m)`."
     coordinates, columns = placed(model, X, keys)
     adata.obsm[f"X_{key_added}"] = coordinates
     add_columns(adata.obs, columns, key_added, model.branches_.n_branches)
@@ -421,12 +390,7 @@ def tools():
 
 # %% ../../nbs/12_application/52_anndata.ipynb #af123786
 def representation_in(file, path, use_rep):
-    """The name of the data in an open `.h5ad` file, and their array or sparse matrix.
-
-    Parameters
-    ----------
-    file : h5py.File; path, use_rep : see `read_h5ad`
-    """
+    "The name of the data in an open `.h5ad` file, and their array or sparse matrix."
     there = list(file["obsm"]) if "obsm" in file else []
     use_rep = use_rep or ("X_pca" if "X_pca" in there else "X")
     if use_rep != "X" and use_rep not in there:
@@ -438,12 +402,7 @@ PANEL = 100  # genes, up to which each is a column of its own
 
 
 def columns_in_h5ad(path, use_rep=None, counts=None):
-    """The results of `read_h5ad`, and whether the genes were counts.
-
-    Parameters
-    ----------
-    path, use_rep, counts : see `read_h5ad`
-    """
+    "The results of `read_h5ad`, and whether the genes were counts."
     from idm_nb.app.columns import SparseRows
 
     open_file, read_elem, _ = tools()

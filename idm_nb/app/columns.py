@@ -173,12 +173,7 @@ class RowsDtype(ExtensionDtype):
 
 
 class SparseRows(Storage, ExtensionArray):
-    """A column of a data frame, each cell of which is a row of a sparse matrix.
-
-    Parameters
-    ----------
-    table : (N, m) sparse matrix; names : sequence of m str, its columns
-    """
+    "A column of a data frame, each cell of which is a row of a sparse matrix; `table` `(N, m)`."
 
     dtype = RowsDtype()
 
@@ -320,13 +315,7 @@ def plan_of(column):
 
 # %% ../../nbs/12_application/47b_columns.ipynb #22440075
 def number_columns(frame, names, standard):
-    """Encoders of columns of numbers.
-
-    Parameters
-    ----------
-    frame : DataFrame; names : list of its columns that hold numbers
-    standard : bool, False leaves all units as they are
-    """
+    "Encoders of columns of numbers."
     values = frame[names].to_numpy(float) if names else np.empty((len(frame), 0))
     usual = values.copy()
     for column in usual.T:  # a misprint sets no unit
@@ -345,15 +334,8 @@ N_DONORS = 32  # training rows of which each lends its cells to a gap
 
 
 class Donors:
-    """Training rows whose cells may stand in the gaps of a row: those of which the same is expected there.
-
-    What is expected in some coordinates is linear in all others; the covariance is shrunk by the rule
-    of Ledoit and Wolf (2004).
-
-    Parameters
-    ----------
-    known : (n, k) array, coordinates of training rows, NaN for gaps
-    """
+    """Training rows whose cells may stand in the gaps of a row: those of which the same is expected
+    there; `known` `(n, k)`."""
 
     def __init__(self, known):
         self.known = known[np.random.default_rng(0).permutation(len(known))]
@@ -416,12 +398,7 @@ def patterns(gaps):
 
 # %% ../../nbs/12_application/47b_columns.ipynb #831a0b79
 def encoder_of(column, plan, dates):
-    """The encoder of a `column` that does not hold numbers.
-
-    Parameters
-    ----------
-    column : Series; plan : its ColumnPlan; dates : see `TableEncoder.of`
-    """
+    "The encoder of a `column` that does not hold numbers."
     if plan.kind == "date":
         return DateColumn.of(column, dates.get(plan.name))
     if plan.kind != "words":
@@ -434,14 +411,7 @@ def encoder_of(column, plan, dates):
 # %% ../../nbs/12_application/47b_columns.ipynb #72d7a52e
 @dataclass(frozen=True)
 class TableEncoder(Storage):
-    """Columns of a table as coordinates; `TableEncoder.of` fits it.
-
-    Attributes
-    ----------
-    parts : list of encoders, one for each data column; those of sparse rows come last
-    marked : list of int, places in `parts` of the columns with gaps in training
-    donors : (N, k) array, coordinates of training rows with NaN for gaps; None if there are none
-    """
+    "Columns of a table as coordinates; `TableEncoder.of` fits it."
 
     parts: list
     marked: list
@@ -460,14 +430,7 @@ class TableEncoder(Storage):
 
     @classmethod
     def of(cls, frame, plans, standard=True, dates=None):
-        """Fit the encoders of a table.
-
-        Parameters
-        ----------
-        frame : DataFrame of typed columns; plans : list of ColumnPlan of those that are data
-        standard : bool, default True; False leaves the units of numbers as they are
-        dates : dict, default None, from columns of dates that were text to their format
-        """
+        "Fit the encoders of a table."
         numbers = [plan.name for plan in plans if plan.kind in ("number", "yes or no")]
         found = {part.name: part for part in number_columns(frame, numbers, standard)}
         order = sorted(plans, key=lambda plan: plan.kind == "sparse")
@@ -500,12 +463,7 @@ class TableEncoder(Storage):
         return np.hstack([np.empty((len(frame), 0)), *found])
 
     def encode(self, frame, donors=None):
-        """Coordinates `(N, m)` of rows, `all_coordinates`.
-
-        Parameters
-        ----------
-        frame : DataFrame of typed columns; donors : Donors, default None: `lenders`
-        """
+        "Coordinates `(N, m)` of rows, `all_coordinates`."
         raw = self.raw(frame)
         gaps = np.isnan(raw)
         marks = [gaps[:, self.owners[: self.width] == k].any(axis=1) for k in self.marked]
@@ -517,10 +475,7 @@ class TableEncoder(Storage):
         return all_coordinates(plain + many)
 
     def unknown(self, frame):
-        """Mask `(N,)` of rows of a `frame` with a word that training had not.
-
-        A training row that is alone with its word is such a row for the others; then it is not novel.
-        """
+        "Mask `(N,)` of rows of a `frame` with a word that training had not."
         words = [p for p in self.plain if isinstance(p, WordColumn) and not p.alone]
         return np.any(
             [np.zeros(len(frame), bool), *(p.unknown(frame[p.name]) for p in words)], axis=0
@@ -544,13 +499,7 @@ def marked_gaps(encoder, X):
 
 
 def copies_of(encoder, X, gaps, donors):
-    """Encoded rows with gaps as they might be without, `(q n, m)`, n for each.
-
-    Parameters
-    ----------
-    encoder : TableEncoder; X : (q, m) array or CSR matrix, encoded rows; gaps : (q, k) mask
-    donors : Donors
-    """
+    """Encoded rows with gaps as they might be without, `(q n, m)`, n for each; `X` `(q, m)`, `gaps` `(q, k)`."""
     k, end = encoder.width, encoder.width + len(encoder.marked)
     found = donors.copies(np.where(gaps, np.nan, as_dense(X[:, :k])))
     same = np.repeat(np.arange(len(found)), found.shape[1])
@@ -569,14 +518,7 @@ FAR = 0.5  # standard deviations by which numbers of two rows are said to differ
 
 
 def differing(encoder, X, rows, other, other_rows, names):
-    """In which columns rows differ, a mask `(q, p)`.
-
-    Parameters
-    ----------
-    encoder : TableEncoder; X, other : (N, m), (n, m) arrays or CSR matrices, coordinates
-    rows, other_rows : (q,) int arrays, the rows of `X` and of `other` that are compared
-    names : list of p columns
-    """
+    """In which columns rows differ, a mask `(q, p)`; `X` and `other` `(N, m)`, `rows` and `other_rows` `(q,)`."""
     owners, place = encoder.owners, {name: k for k, name in enumerate(encoder.names)}
     own = [np.flatnonzero(owners == place[name]) for name in names]
     if not own:

@@ -28,13 +28,7 @@ DEMOS = tuple(
 
 
 def within(low, high, kind=int, word=None, below=False):
-    """A type for argparse.
-
-    Parameters
-    ----------
-    low, high : numbers between which the value lies (below `high` if `below`)
-    kind : int or float; word : str, default None, that is allowed, too
-    """
+    "A type for argparse."
 
     def read(text):
         if text == word:
@@ -54,13 +48,7 @@ def within(low, high, kind=int, word=None, below=False):
 
 
 def former(name, instead, value=None):
-    """An action of argparse for an option that has no effect any more, or another name.
-
-    Parameters
-    ----------
-    name : str, of the attribute that is set; instead : str, what is said
-    value : function from the words that were typed to the attribute; default None: it is not set
-    """
+    "An action of argparse for an option that has no effect any more, or another name."
 
     class Former(argparse.Action):
         def __call__(self, parser, options, values, option=None):
@@ -266,13 +254,7 @@ def add_column_options(parser):
 
 
 def add_new_rows(parser, job, count=None):
-    """Arguments of the commands for new rows.
-
-    Parameters
-    ----------
-    parser : of the command; job : str, function of `app.jobs` that carries it out
-    count : int, default None; default of the option `--count`, for commands that have it
-    """
+    "Arguments of the commands for new rows."
     add = parser.add_argument
     add("model", metavar="MODEL", help="model.npz of idm-nb fit")
     add("data", metavar="DATA", help="a table with the same data columns")
@@ -377,24 +359,7 @@ def failed(error):
 
 
 def main(arguments=None):
-    """Entry point of `idm-nb` and `python -m idm_nb`; returns the exit status.
-
-    An error is one sentence on standard error. The status is 2 if the command has to change, and 1
-    if the table has to change or if something else failed.
-
-    Parameters
-    ----------
-    arguments : list of str, default None: those of the command line
-
-    Returns
-    -------
-    int, exit status
-
-    Examples
-    --------
-    >>> main(["transform", "no-such-model.npz", "rows.csv", "--out", "moved.csv"])
-    2
-    """
+    "Entry point of `idm-nb` and `python -m idm_nb`; returns the exit status."
     for stream in (sys.stdout, sys.stderr):  # the encoding may lack characters of column names
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

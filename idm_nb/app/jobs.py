@@ -61,13 +61,7 @@ NEAREST = (1, 2, 3, 5, 10, 20, 40)  # numbers of neighbours that are tried
 
 
 def rows_to_compare(fitted):
-    """Training rows of a FittedTable whose feature is known, and the nearest to each row kept back.
-
-    Returns
-    -------
-    X, y : (n, k) and (n, f) arrays, places in the data and features; groups : (n,) array or None
-    near : index and distance, arrays `(q, p)`, of the nearest in the data
-    """
+    "Training rows of a FittedTable whose feature is known, and the nearest to each row kept back."
     rows, y = fitted.model.map_.rows, fitted.coding.encode(fitted.rows.truth)
     known, groups = np.isfinite(y).all(axis=1), fitted.rows.groups
     X, y = rows.coordinates[rows.inverse][known], y[known]
@@ -105,18 +99,7 @@ def plain_methods(fitted, known):
 
 # %% ../../nbs/12_application/50_jobs.ipynb #ff80d09b
 def held_out_numbers(fitted, known):
-    """Errors and neighbours on rows that were kept back.
-
-    Parameters
-    ----------
-    fitted : FittedTable; known : its `rows_to_compare`
-
-    Returns
-    -------
-    dict with `rows`, `r2`, `rmse`, `coverage` (share of the features within 1.96 standard errors),
-    `novel` (rows unlike all training rows), `near_in_map` and `near_in_data` (by how much the ten
-    nearest rows typically differ in the feature)
-    """
+    "Errors and neighbours on rows that were kept back."
     placed, truth = fitted.placed_kept, fitted.coding.encode(fitted.kept.truth)
     model, missed = fitted.model, truth - placed.values
     _, y, _, near = known
@@ -140,12 +123,7 @@ def held_out_numbers(fitted, known):
 
 
 def held_out_facts(numbers, plain, label=None):
-    """Numbers of the rows kept back, a dict of text for the report.
-
-    Parameters
-    ----------
-    numbers : `held_out_numbers`, or None; plain : `plain_methods`; label : `branch_labels`, or None
-    """
+    "Numbers of the rows kept back, a dict of text for the report."
     if numbers is None:
         return {}
     facts = {
@@ -163,13 +141,7 @@ def held_out_facts(numbers, plain, label=None):
 
 # %% ../../nbs/12_application/50_jobs.ipynb #1407acc5
 def branch_labels(fitted):
-    """How well branches match the label of `fitted`, a FittedTable.
-
-    Returns
-    -------
-    dict of `column`, `mostly` (the most frequent label of the training rows on each branch), `share`
-    (of the rows kept back, or of all, on a branch of their label), `chance` (with one branch); or None
-    """
+    "How well branches match the label of `fitted`, a FittedTable."
     name = fitted.roles.label
     if name is None:
         return None
@@ -190,12 +162,7 @@ def most_frequent(labels):
 
 # %% ../../nbs/12_application/50_jobs.ipynb #641193f6
 def row_results(table, fitted, placed=None):
-    """Results of a partition, one line a row: all columns of `embedding.csv` and `predictions.csv`.
-
-    Parameters
-    ----------
-    table : Table of the partition; fitted : FittedTable; placed : see `results_of`
-    """
+    "Results of a partition, one line a row: all columns of `embedding.csv` and `predictions.csv`."
     found = results_of(fitted, ready(table, fitted), True, placed)
     truth = {name: table.frame[name].to_numpy() for name in fitted.roles.features}
     names, at = list(found), list(found).index(f"predicted_{fitted.roles.features[0]}")
@@ -207,12 +174,7 @@ AT_ONCE = 10_000  # rows that are placed together
 
 
 def results_of_all(table, fitted):
-    """`row_results` of the whole table that was fitted.
-
-    Parameters
-    ----------
-    table : Table, of which those rows that were kept back have been placed; fitted : FittedTable
-    """
+    "`row_results` of the whole table that was fitted."
     kept = np.isin(table.rows, fitted.kept.numbers)
     rest = np.flatnonzero(~kept)
     found = [row_results(table.part(rest[k]), fitted) for k in chunks(len(rest), 1, AT_ONCE)]
@@ -222,12 +184,7 @@ def results_of_all(table, fitted):
 
 
 def two_tables(frame, fitted):
-    """The frames of `embedding.csv` and `predictions.csv`, a dict.
-
-    Parameters
-    ----------
-    frame : DataFrame of `row_results`; fitted : FittedTable
-    """
+    "The frames of `embedding.csv` and `predictions.csv`, a dict."
     part = np.where(frame.row.isin(fitted.rows.numbers), "train", "placed")
     frame = frame.assign(part=np.where(frame.row.isin(fitted.kept.numbers), "held-out", part))
     names = list(frame.columns[:-1])
@@ -277,12 +234,7 @@ def counted(fitted):
 
 
 def summary_of(fitted, numbers, plain, label):
-    """The summary of a `FittedTable`, a dict.
-
-    Parameters
-    ----------
-    fitted : FittedTable; numbers, plain, label : see `held_out_facts`
-    """
+    "The summary of a `FittedTable`, a dict."
     model, roles = fitted.model, fitted.roles
     parameters = {k: v for k, v in model.get_params(deep=False).items() if k != "verbose"}
     parameters |= {"flow": type(model.flow_).__name__, "regressor": str(model.regressor)}
@@ -324,18 +276,7 @@ FILES = (
 
 
 def write_results(model, parts, out, verbose=False, n_jobs=1, **more):
-    """Write all files of a fitted `TableMap` into the folder `out`.
-
-    Parameters
-    ----------
-    model : fitted TableMap; parts : list of Partition or Table, the table that was fitted
-    out : Path; verbose : bool, default False, show progress; n_jobs : int, default 1, processes
-    more : entered into the summary
-
-    Returns
-    -------
-    dict of text, see `held_out_facts`
-    """
+    "Write all files of a fitted `TableMap` into the folder `out`."
     fitted, out = model.fitted_, Path(out).resolve()
     announce(verbose, "rows that were kept back")
     known = rows_to_compare(fitted) if len(fitted.kept) else None
@@ -399,10 +340,7 @@ def check_folder(path, names=()):
 
 # %% ../../nbs/12_application/50_jobs.ipynb #4ab45dcb
 def write_folder(path, writers):
-    """Write files into the folder `path`, all or none.
-
-    `writers` maps file names to functions that take the path to write to.
-    """
+    "Write files into the folder `path`, all or none."
     path = Path(path)
     home = path if path.exists() else path.parent
     temporary = Path(tempfile.mktemp(dir=home, prefix=".idm-nb-"))
@@ -474,12 +412,7 @@ class InMemory:
 
 
 def beside(data, features, reading):
-    """The `Table` of one file with the columns of another, and the names of these.
-
-    Parameters
-    ----------
-    data, features : paths of the two files; reading : dict, options of `read_table`
-    """
+    "The `Table` of one file with the columns of another, and the names of these."
     table, other = read_table(data, **reading), read_table(features, **reading | dict(index=None))
     if len(other) != len(table):
         counts = f"{len(other)} rows but {table.source} has {len(table)}"
@@ -524,12 +457,7 @@ def model_of(options):
 
 # %% ../../nbs/12_application/50_jobs.ipynb #c9969e84
 def fit_job(options, table=None):
-    """Fit a table and write the folder `options.out`.
-
-    Parameters
-    ----------
-    options : arguments of `fit`; table : Table, default None: that of `options.data`
-    """
+    "Fit a table and write the folder `options.out`."
     check_folder(options.out, FILES)
     start, model, source = time.perf_counter(), model_of(options), options.data
     if options.feature_file:
@@ -560,12 +488,7 @@ def fit_job(options, table=None):
 
 
 def report_on(model, facts, options):
-    """Print the main figures, where the results are, and the verdict.
-
-    Parameters
-    ----------
-    model : fitted TableMap; facts : dict from a name to text; options : arguments of `fit`
-    """
+    "Print the main figures, where the results are, and the verdict."
     branches, alone = model.fitted_.branches, model.fitted_.alone
     more = f", and {len(branches.candidates)} candidates without support" * bool(
         branches.candidates
@@ -606,13 +529,7 @@ def target_of(options):
 
 
 def place_job(options, results):
-    """Write a frame of results for each partition of a file to `options.out`.
-
-    Parameters
-    ----------
-    options : arguments of a command for new rows
-    results : function of a FittedTable and a `Table` that is `ready`, to a data frame
-    """
+    "Write a frame of results for each partition of a file to `options.out`."
     fitted = open_model(options.model).fitted_
     out = target_of(options)
     reading, new = fitted.reading(reading_of(options)), []
@@ -671,12 +588,7 @@ def counterparts_job(options):
 
 # %% ../../nbs/12_application/50_jobs.ipynb #1a4c14c7
 def write_cells(options):
-    """Copy an `.h5ad` file and add the coordinates and predictions of its cells.
-
-    Parameters
-    ----------
-    options : arguments of a command for new rows
-    """
+    "Copy an `.h5ad` file and add the coordinates and predictions of its cells."
     out, fitted = Path(options.out), open_model(options.model).fitted_
     check_folder(out.parent, [out.name])
     table = ready(read_table(options.data, **fitted.reading(reading_of(options))), fitted)

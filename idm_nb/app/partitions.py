@@ -55,12 +55,7 @@ def start_of_rows(path, above):
 
 
 def line_ends(path, start, size):
-    """Places in a text file, about `size` bytes apart, at which a line ends outside of quotes.
-
-    Parameters
-    ----------
-    path : Path; start : int, place of the first row; size : int
-    """
+    "Places in a text file, about `size` bytes apart, at which a line ends outside of quotes."
     with open(path, "rb") as file:
         quoted, ends, left = False, [], size
         file.seek(start)
@@ -83,15 +78,7 @@ def line_ends(path, start, size):
 
 @dataclass(frozen=True)
 class Partition:
-    """Some rows of a table that stay in a file until they are read.
-
-    Attributes
-    ----------
-    path : Path, or str for messages; style : Style
-    place : what the partition is in the file: bytes of a text file (start, stop), a slice of an array,
-        the number of a group of rows, or None for all
-    source : TextFile, array, or None
-    """
+    "Some rows of a table that stay in a file until they are read."
 
     path: object
     style: Style
@@ -132,19 +119,7 @@ def group_of_rows(path, k):
 
 # %% ../../nbs/12_application/48_partitions.ipynb #d6435a28
 def partitions_of(source, style=None, rows=10_000, folder=None):
-    """The partitions of a file or of an array.
-
-    Parameters
-    ----------
-    source : path, or array `(N, m)`, usually a memory map
-    style : Style, default None, how a text file is written
-    rows : int, default 10000, about so many rows of a partition, where the file leaves the choice
-    folder : Path, default None, where a compressed text file may be unpacked
-
-    Returns
-    -------
-    list of Partition
-    """
+    "The partitions of a file or of an array; `source` `(N, m)`."
     style = style or Style()
     if hasattr(source, "ndim"):
         array_columns("c", source[:1], "array")
@@ -211,14 +186,7 @@ def in_partition(call, part, k):
 
 
 def computed(call, parts, n_jobs=1, verbose=False, label="partitions", numbers=None):
-    """Results of a function for some partitions, in their order.
-
-    Parameters
-    ----------
-    call : function of a `Table` and its number; parts : list of Partition
-    n_jobs : int, default 1, processes; verbose : bool, show a progress bar with this `label`
-    numbers : sequence of int, default None: all; the partitions that are computed
-    """
+    "Results of a function for some partitions, in their order."
     numbers = range(len(parts)) if numbers is None else numbers
     try:
         if n_jobs == 1 and not has_client():
@@ -255,12 +223,7 @@ def has_client():
 
 
 def dask_progress(verbose, label, total):
-    """A context with a progress bar of the tasks of local schedulers.
-
-    Parameters
-    ----------
-    verbose : bool, show it; label : str; total : int, number of tasks
-    """
+    "A context with a progress bar of the tasks of local schedulers."
     from dask.callbacks import Callback
     from tqdm.auto import tqdm
 
@@ -276,13 +239,7 @@ def as_text(value):
 
 
 def write_lines(file, frames, mark=",", header=True):
-    """Write frames as lines.
-
-    Parameters
-    ----------
-    file : open text file; frames : iterable of DataFrame; mark : str, between the cells
-    header : bool, default True, begin with the names of the first frame
-    """
+    "Write frames as lines."
     for k, frame in enumerate(frames):
         words = [name for name, kind in frame.dtypes.items() if kind.kind == "O"]
         frame = with_values(frame, {name: frame[name].map(as_text) for name in words})
@@ -291,24 +248,13 @@ def write_lines(file, frames, mark=",", header=True):
 
 
 def write_text(kind, path, frames, count):
-    """Write a CSV or TSV file, which may be compressed.
-
-    Parameters
-    ----------
-    kind : str, the ending of its name; path : where it is written
-    frames : iterator of DataFrame; count : int, their rows
-    """
+    "Write a CSV or TSV file, which may be compressed."
     with PACKED.get(kind[4:], open)(path, "wt", encoding="utf-8", newline="") as file:
         write_lines(file, frames, "\t" if kind.startswith(".tsv") else ",")
 
 
 def write_npy(path, frames, count):
-    """Write one matrix of numbers.
-
-    Parameters
-    ----------
-    path : where it is written; frames : iterator of DataFrame; count : int, their rows
-    """
+    "Write one matrix of numbers."
     whole, row = None, 0
     for frame in frames:
         if whole is None:
@@ -318,12 +264,7 @@ def write_npy(path, frames, count):
 
 
 def write_npz(path, frames, count):
-    """Write an array for each column.
-
-    Parameters
-    ----------
-    path : where it is written; frames : iterator of DataFrame; count : int, their rows
-    """
+    "Write an array for each column."
     frame = pd.concat(list(frames))
     np.savez_compressed(path, **{name: as_array(column) for name, column in frame.items()})
 
@@ -336,13 +277,7 @@ def as_array(column):
 
 
 def write_arrow(kind, path, frames, count):
-    """Write a Parquet or feather file.
-
-    Parameters
-    ----------
-    kind : str, the ending of its name; path : where it is written
-    frames : iterator of DataFrame; count : int, their rows
-    """
+    "Write a Parquet or feather file."
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -366,24 +301,13 @@ WRITERS = {
 
 
 def write_table(path, columns, like=None):
-    """Write a table to a file.
-
-    Parameters
-    ----------
-    path : where it is written; columns : DataFrame, or dict from name to column
-    like : path, default None: `path`; its ending says in which format
-    """
+    "Write a table to a file."
     frame = pd.DataFrame(dict(columns))
     WRITERS[ending(like or path)](path, iter([frame]), len(frame))
 
 
 def check_target(target, frame=None):
-    """The path of a result, checked.
-
-    Parameters
-    ----------
-    target : path, or "-"; frame : DataFrame, default None, a part of the result
-    """
+    "The path of a result, checked."
     target, why = Path(target), ""
     if str(target) == "-":
         return target
@@ -400,12 +324,7 @@ def check_target(target, frame=None):
 
 # %% ../../nbs/12_application/48_partitions.ipynb #55684524
 class FinishedParts:
-    """Results of partitions, in a folder beside the target.
-
-    Parameters
-    ----------
-    target : Path of the complete result; parts : list of Partition; table : Table of the first one
-    """
+    "Results of partitions, in a folder beside the target."
 
     def __init__(self, target, parts, table):
         self.folder, source = target.with_name(target.name + ".parts"), Path(str(parts[0]))
@@ -469,18 +388,7 @@ def alike(first, second):
 
 # %% ../../nbs/12_application/48_partitions.ipynb #f790cb0e
 def fill(call, parts, results, opening, verbose=False, n_jobs=1):
-    """Compute and store what is missing of the results of partitions.
-
-    Parameters
-    ----------
-    call : function of a `Table` to a data frame; parts : list of Partition
-    results : FinishedParts; opening : the `Table` of the first partition, and the frame for it
-    verbose : bool, show progress; n_jobs : int, processes
-
-    Returns
-    -------
-    int, number of rows of the table
-    """
+    "Compute and store what is missing of the results of partitions."
     table, first = opening
     results.check(first)
     if not results.file(0).exists():
@@ -494,19 +402,7 @@ def fill(call, parts, results, opening, verbose=False, n_jobs=1):
 
 
 def place_parts(call, parts, target, verbose=False, n_jobs=1, seen=lambda frame: None):
-    """Write the frames that `call(table)` returns for each partition to `target`.
-
-    Parameters
-    ----------
-    call : function of a `Table` to a data frame; parts : list of Partition
-    target : path of a file, or "-" for standard output
-    verbose : bool, default False, show progress; n_jobs : int, default 1, processes
-    seen : function, called with each frame that is written
-
-    Returns
-    -------
-    int, number of rows of the table
-    """
+    "Write the frames that `call(table)` returns for each partition to `target`."
     target = check_target(target)
     [opening] = computed(lambda table, k: (table, call(table)), parts[:1]) or [((), None)]
     if not len(opening[0]):
@@ -531,13 +427,7 @@ def place_parts(call, parts, target, verbose=False, n_jobs=1, seen=lambda frame:
 
 
 def print_parts(call, parts, opening, seen):
-    """Print the frames of all partitions; returns the number of rows.
-
-    Parameters
-    ----------
-    call, parts, seen : see `place_parts`
-    opening : the `Table` of the first partition, and the frame for it
-    """
+    "Print the frames of all partitions; returns the number of rows."
     count = len(opening[0])
     write_lines(sys.stdout, [opening[1]])
     seen(opening[1])

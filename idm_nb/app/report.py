@@ -27,18 +27,7 @@ from ..study.relevance import projection_shares, unit_columns
 # %% ../../nbs/12_application/49_report.ipynb #c77fe0b8
 @dataclass
 class Section:
-    """A part of the page.
-
-    Attributes
-    ----------
-    heading, text : str
-    table : dict from name to column, or empty
-    marks : dict from name of a column of the table to a mask of its cells that are marked
-    figures : dict from description to matplotlib figure, or empty
-    points : list of str, or empty
-    folded : bool, is the part closed at first
-    search : dict, data of the search for rows, or empty
-    """
+    "A part of the page."
 
     heading: str
     text: str = ""
@@ -111,13 +100,8 @@ def page_template():
 
 # %% ../../nbs/12_application/49_report.ipynb #4d73a3cd
 def joins(nodes, ends, low, high):
-    """For each branch in words: the others that it meets, and at which value of the feature.
-
-    Parameters
-    ----------
-    nodes : (v,) array, values of the estimated feature; ends : (b, 2) int array, nodes of each branch
-    low, high : (b,) arrays, measured range of each branch, to which the values are clipped
-    """
+    """For each branch in words: the others that it meets, and at which value of the feature;
+    `nodes` `(v,)`, `ends` `(b, 2)`, `low` and `high` `(b,)`."""
     found = []
     for b, own in enumerate(ends):
         words = []
@@ -144,25 +128,14 @@ def branch_table(fitted):
 
 # %% ../../nbs/12_application/49_report.ipynb #7ebaed07
 def typical_errors(fitted, truth, predicted):
-    """For each feature its name, the root mean square error of its prediction, and that of the mean.
-
-    Parameters
-    ----------
-    fitted : FittedTable; truth, predicted : (q, n) arrays, in the units of the table
-    """
+    """For each feature its name, the root mean square error of its prediction, and that of the
+    mean; `truth` and `predicted` `(q, n)`."""
     size = lambda values: np.sqrt(np.mean(fitted.coding.differences(truth, values) ** 2, axis=0))
     return list(zip(fitted.roles.features, size(predicted), size(fitted.coding.mean(truth))))
 
 
 def judged_rows(fitted):
-    """Rows on which a report judges `fitted`, a FittedTable.
-
-    Returns
-    -------
-    truth, values, errors : (q, n) arrays in the units of the table, of rows kept back, or held out; of
-        an angle the values within half a turn of the truth
-    novel : (q,) bool array; held_out : bool, were the rows kept back
-    """
+    "Rows on which a report judges `fitted`, a FittedTable."
     kept = len(fitted.kept) > 0
     known = np.isfinite(fitted.rows.truth).all(axis=1)
     rows = fitted.kept if kept else fitted.rows.part(known)
@@ -208,13 +181,7 @@ SEEN = 0.01  # relevance that moves predictions by a tenth of a standard deviati
 
 @dataclass(frozen=True)
 class Effect:
-    """Predictions if one column has a given value in all rows, the other columns as they are.
-
-    Attributes
-    ----------
-    name : str, the column; values : list of words, or array of numbers or dates
-    each : (s, r) array, predictions of rows; means : (s,) array; branch : (r,) int array, of the rows
-    """
+    "Predictions if one column has a given value in all rows, the other columns as they are."
 
     name: str
     values: object
@@ -245,18 +212,7 @@ class Effect:
 
 
 def effects_of(fitted):
-    """Effects of the most relevant columns.
-
-    Parameters
-    ----------
-    fitted : FittedTable
-
-    Returns
-    -------
-    effects : list of Effect
-    limits : (low, high), of the feature; chance : (low, high), where the means of a column without
-        influence may lie, or None for an angle
-    """
+    "Effects of the most relevant columns."
     found = fitted.relevance
     above = [name for name, value, _, passed in found.ranked() if passed and value >= SEEN]
     above = [] if fitted.encoder.many else above[:MOST_EFFECTS]
@@ -276,12 +232,7 @@ LINES, FEW, MOST_WORDS = 40, 5, 24  # rows, values and words that are drawn one 
 
 
 def draw_effect(effect, feature, limits, chance):
-    """Figure of one Effect: a point or a line for each row, and the mean.
-
-    Parameters
-    ----------
-    effect : Effect; feature : str; limits, chance : see `effects_of`
-    """
+    "Figure of one Effect: a point or a line for each row, and the mean."
     words, some = isinstance(effect.values, list), np.linspace(0, 1, LINES)
     some = np.unique((some * (len(effect.branch) - 1)).astype(int))
     several = effect.branch.max() > 0
@@ -413,12 +364,7 @@ def short_cells(fitted, names):
 
 
 def ways_table(fitted):
-    """A typical row and rows that reach its value in another way.
-
-    Returns
-    -------
-    dict of columns, and marks of what differs, see `Section`; empty if there are no such rows
-    """
+    "A typical row and rows that reach its value in another way."
     row = fitted.rows.part([typical_row(fitted)]).frame
     found = fitted.counterparts(row[[p.name for p in fitted.encoder.parts]], MOST_WAYS)
     if found.empty:
@@ -519,13 +465,8 @@ def groups_text(fitted):
 
 # %% ../../nbs/12_application/49_report.ipynb #2ea49c5f
 def main_difference(X, values, branch):
-    """Direction `(m,)` in which rows of nearly equal feature differ most.
-
-    Parameters
-    ----------
-    X : (N, m) array, coordinates; values : (N,) array, feature
-    branch : (N,) int array; if there are several, the direction between them
-    """
+    """Direction `(m,)` in which rows of nearly equal feature differ most; `X` `(N, m)`, `values`
+    `(N,)`, `branch` `(N,)`."""
     order = np.argsort(values, kind="stable")
     steps = np.diff(X[order], axis=0)
     between = np.sign(np.diff(branch[order])) @ steps
@@ -549,11 +490,7 @@ def shade_of(column):
 
 
 def draw_map(fitted):
-    """Figure of the map of `fitted`, a FittedTable, and a description.
-
-    The feature is across (its prediction, if there are several branches), the main difference of rows with
-    equal feature upwards, in relevant columns.
-    """
+    "Figure of the map of `fitted`, a FittedTable, and a description."
     several = fitted.branches.n_branches > 1
     known, feature, owners = fitted.model.map_, fitted.roles.features[0], fitted.encoder.owners
     X = fitted.encode(fitted.rows.frame)
@@ -591,12 +528,7 @@ def draw_map(fitted):
 
 # %% ../../nbs/12_application/49_report.ipynb #96aadc28
 def draw_predictions(fitted, limit=3):
-    """Figure of predicted against true feature, a panel for each feature.
-
-    Parameters
-    ----------
-    fitted : FittedTable; limit : int, default 3, number of features
-    """
+    "Figure of predicted against true feature, a panel for each feature."
     truth, values, errors, novel, _ = judged_rows(fitted)
     count = min(limit, truth.shape[1])
     figure = new_figure(3.6 * count, 3.3)
@@ -621,12 +553,7 @@ def draw_predictions(fitted, limit=3):
 
 
 def errors_section(fitted, facts):
-    """The section on predictions of rows that were not used for them.
-
-    Parameters
-    ----------
-    fitted : FittedTable; facts : dict from name to text
-    """
+    "The section on predictions of rows that were not used for them."
     truth, values, errors, novel, kept = judged_rows(fitted)
     usual = ~novel if not novel.all() else slice(None)
     size = [

@@ -135,18 +135,7 @@ FEW_CLASSES = 10  # different whole numbers, up to which a feature may be the nu
 
 
 def features_of(table, names, order=None):
-    """Features of a `Table`.
-
-    Parameters
-    ----------
-    table : Table; names : list of str, columns
-    order : sequence of str, words of the feature from the lowest to the highest; default None: that
-        of an ordered category
-
-    Returns
-    -------
-    values : (N, n) array, NaN where there is none; notes : list of str
-    """
+    "Features of a `Table`."
     values, notes = np.empty((len(table), len(names))), []
     for k, name in enumerate(names):
         column = table.frame[name]
@@ -175,12 +164,7 @@ def features_of(table, names, order=None):
 
 
 def ordered(table, name, order):
-    """A feature of words as 0, 1, 2, ... `(N,)`, NaN for gaps.
-
-    Parameters
-    ----------
-    table : Table; name : str, the column; order : see `features_of`
-    """
+    "A feature of words as 0, 1, 2, ... `(N,)`, NaN for gaps."
     column = table.frame[name]
     words = sorted(column.dropna().unique())
     order = table.orders.get(name) if order is None else as_list(order)
@@ -202,15 +186,7 @@ UNNAMED, DESCRIBE = "left out: not named", "compared between branches"
 
 @dataclass(frozen=True)
 class Roles(Storage):
-    """What the columns of a table are for.
-
-    Attributes
-    ----------
-    features, data : lists of str; index, groups, label : str or None
-    plans : list of ColumnPlan, one for each column
-    notes : list of str, what was decided, and cautions
-    problems : list of str, columns that need a decision, with the remedy
-    """
+    "What the columns of a table are for."
 
     features: list
     data: list
@@ -236,12 +212,7 @@ class Roles(Storage):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #1e3d6571
 def roles_of(table, options):
-    """The `Roles` of the columns of a `Table`, with all problems.
-
-    Parameters
-    ----------
-    table : Table; options : TableMap, whose parameters name columns
-    """
+    "The `Roles` of the columns of a `Table`, with all problems."
     find = lambda names: [n for name in names for n in table.find(name)]
     one = lambda name: None if name is None else table.find(one_name(name))[0]
     features = list(dict.fromkeys(find(as_list(options.feature))))
@@ -304,12 +275,7 @@ def one_name(name):
 
 
 def suspicions(table, data, index, groups):
-    """Notes on columns and rows that are probably a mistake.
-
-    Parameters
-    ----------
-    table : Table; data : list of str; index, groups : str or None; see `Roles`
-    """
+    "Notes on columns and rows that are probably a mistake."
     found = []
     for name in data:
         column = table.frame[name]
@@ -334,13 +300,7 @@ FEWEST_TO_FIT = 16  # rows to fit
 
 
 def split_rows(n, share, groups, seed):
-    """Mask `(n,)` of the rows to hold out.
-
-    Parameters
-    ----------
-    n : int, rows; share : float, about so many of them
-    groups : (n,) array or None, rows that stay together; seed : int or None, draws the rows
-    """
+    "Mask `(n,)` of the rows to hold out."
     rng = np.random.default_rng(seed)
     labels = labels_of(groups, n)
     order = rng.permutation(labels.max() + 1)
@@ -349,15 +309,7 @@ def split_rows(n, share, groups, seed):
 
 
 def opened(source, reading, landmarks, seed, features=(), verbose=False):
-    """The `Table` of a path or a data frame, and the number of its rows.
-
-    Parameters
-    ----------
-    source : path, Table or data frame; reading : dict, options of `read_table`
-    landmarks : int or None; a file with more than 20 rows for each landmark is not read whole
-    seed : int, draws the rows of such a file, of those with a value of the `features`
-    features : sequence of str; verbose : bool, show progress
-    """
+    "The `Table` of a path or a data frame, and the number of its rows."
     if not isinstance(source, (str, Path)):
         table = source if isinstance(source, Table) else table_of(source, Style(**reading))
         return table, len(table)
@@ -367,13 +319,7 @@ def opened(source, reading, landmarks, seed, features=(), verbose=False):
 
 
 def drawn_rows(source, style, landmarks, seed, features, verbose, folder):
-    """`opened` for a path.
-
-    Parameters
-    ----------
-    source : path; style : Style; landmarks, seed, features, verbose : see `opened`
-    folder : Path, for an unpacked copy
-    """
+    "`opened` for a path."
     size, parts = landmarks or LAZY_LANDMARKS, partitions_of(source, style, folder=folder)
     least = parts[0].path.stat().st_size if len(parts) > 1 else 0
     if least < 2 * POOL * size:  # a row has two bytes or more
@@ -399,12 +345,7 @@ def drawn_rows(source, style, landmarks, seed, features, verbose, folder):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #735e743d
 def traits(table, features):
-    """What a partition tells: which rows have features; kinds, problems and dates of its columns.
-
-    Parameters
-    ----------
-    table : Table of the partition; features : sequence of str
-    """
+    "What a partition tells: which rows have features; kinds, problems and dates of its columns."
     kinds = {name: "f" if c.dtype.kind in "iu" else c.dtype.kind for name, c in table.frame.items()}
     names = [own for name in features for own in table.find(name)]
     known = table.frame[names].notna().all(axis=1).to_numpy()
@@ -412,17 +353,7 @@ def traits(table, features):
 
 
 class WholeColumns:
-    """What all partitions of a table tell about its columns.
-
-    Parameters
-    ----------
-    every : list of `traits`; start : (P + 1,) int array, rows before each partition
-
-    Attributes
-    ----------
-    words : list of str, columns that are words in a partition; problems : see `Table`
-    odd : list of str, columns that were typed in several ways, or may be
-    """
+    "What all partitions of a table tell about its columns; `start` `(P + 1,)`."
 
     def __init__(self, every, start):
         names = list(every[0][1])
@@ -451,15 +382,7 @@ def as_frame(columns, index):
 # %% ../../nbs/12_application/48b_table_map.ipynb #ead1f0bc
 @dataclass(frozen=True)
 class SomeRows(Storage):
-    """Rows of a fitted table.
-
-    Attributes
-    ----------
-    numbers : (N,) int array, of the rows in the table, the first is 1
-    columns : dict from name to (N,) array, see `frame`
-    truth : (N, n) array, their features as in the table, NaN where there is none
-    groups : (N,) array or None
-    """
+    "Rows of a fitted table."
 
     numbers: np.ndarray
     columns: dict
@@ -488,12 +411,7 @@ class SomeRows(Storage):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #gaps-code
 def means_over_copies(call, encoder, X, gaps, donors):
-    """Means `(q, w)` of `call(copies)` `(q n, w)` over the copies of rows with gaps.
-
-    Parameters
-    ----------
-    call : function of encoded rows; encoder, X, gaps, donors : see `copies_of`
-    """
+    "Means `(q, w)` of `call(copies)` `(q n, w)` over the copies of rows with gaps."
 
     def of(rows):
         found = call(copies_of(encoder, X[rows], gaps[rows], donors))
@@ -503,14 +421,7 @@ def means_over_copies(call, encoder, X, gaps, donors):
 
 
 def hidden_by_gaps(encoder, estimate, X):
-    """Mean squared differences `(N, n)` that gaps may make in predictions; 0 for rows without gaps.
-
-    All predictions are those of new rows: a held-out one differs from them by its residual.
-
-    Parameters
-    ----------
-    encoder : TableEncoder; estimate : FeatureRegressor; X : (N, m) array or CSR matrix, encoded rows
-    """
+    """Mean squared differences `(N, n)` that gaps may make in predictions; 0 for rows without gaps; `X` `(N, m)`."""
     gaps = marked_gaps(encoder, X)
     some = gaps.any(axis=1)
     values, hidden = estimate.values(X[some]), np.zeros((len(gaps), estimate.held_out_.shape[1]))
@@ -532,16 +443,7 @@ def squares_about(values, mean, square):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #placed-code
 class PlacedWithGaps(Placed):
-    """Results for rows of a table, those with gaps by copies to which training rows lend the cells.
-
-    The branch is that of most copies. Attribute `unlike`: mask of the rows with gaps in columns that had
-    none in training. The prediction of such a row is the mean over the copies, its squared error that of
-    a copy about the prediction, and its novelty that of the copies.
-
-    Parameters
-    ----------
-    fitted : FittedTable; frame : DataFrame of typed columns
-    """
+    "Results for rows of a table, those with gaps by copies to which training rows lend the cells."
 
     def __init__(self, fitted, frame):
         super().__init__(fitted.model.map_, fitted.encode(frame))
@@ -609,16 +511,7 @@ MOST_SHOWN = 20  # columns of a wide table that are shown with its rows
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedTable(Storage):
-    """What `TableMap.fit` has before it estimates the feature.
-
-    Attributes
-    ----------
-    roles : Roles; source : str; count : int, rows of the table
-    encoder : TableEncoder; coding : how the feature is encoded
-    rows : SomeRows to fit; kept : SomeRows that are kept back
-    counts : bool, were the genes of cells counts, which are now logarithms
-    scale : "standard" or "none", see `TableMap`
-    """
+    "What `TableMap.fit` has before it estimates the feature."
 
     roles: Roles
     source: str
@@ -633,13 +526,7 @@ class EncodedTable(Storage):
 # %% ../../nbs/12_application/48b_table_map.ipynb #ae1acb36
 @dataclass(frozen=True, kw_only=True)
 class FittedTable(EncodedTable):
-    """Everything that `TableMap.fit` learns, with the attributes of `EncodedTable`.
-
-    Attributes
-    ----------
-    model : fitted IteratedDiffusionMap of the coordinates, with the branches that have support
-    known : Relevance by which the columns count in distances, None if all count alike
-    """
+    "Everything that `TableMap.fit` learns, with the attributes of `EncodedTable`."
 
     model: IteratedDiffusionMap
     known: Relevance | None = None
@@ -761,13 +648,7 @@ def model_to_fit(options):
 
 
 def with_landmarks(model, table, count, roles, n):
-    """The `model` with landmarks, if there are many rows.
-
-    Parameters
-    ----------
-    model : IteratedDiffusionMap; table : Table; count : int, rows of its source; roles : Roles
-    n : int, rows that are not kept back
-    """
+    "The `model` with landmarks, if there are many rows."
     if np.isscalar(model.landmarks) and not FEWEST_TO_FIT <= model.landmarks <= n:
         most = f"{FEWEST_TO_FIT} to {n}, the rows that are not kept back"
         raise UsageError(f"landmarks must be {most}, got {model.landmarks}")
@@ -779,12 +660,7 @@ def with_landmarks(model, table, count, roles, n):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #fit-table-code
 def fit_table(options, source):
-    """Fit a table, without side effects.
-
-    Parameters
-    ----------
-    options : TableMap, whose parameters count; source : path, Table or data frame
-    """
+    "Fit a table, without side effects."
     model = model_to_fit(options)
     table, count, roles, truth = read_for_fit(options, source, model)
     groups = None if roles.groups is None else groups_of(table, roles.groups)
@@ -839,14 +715,7 @@ def numbers_of_columns(columns):
 
 
 def cautions_of(rows, frame, numbers, roles, coding, encoder):
-    """Cautions about a table, with its names and units, and the name of the feature.
-
-    Parameters
-    ----------
-    rows : TrainingRows of the coordinates; frame : DataFrame, the table
-    numbers : (N,) int array, its rows that were fitted; roles : Roles
-    coding : how the feature is encoded; encoder : TableEncoder
-    """
+    """Cautions about a table, with its names and units, and the name of the feature; `numbers` `(N,)`."""
     what = " and ".join(roles.features) + " (on a circle of radius 1)" * isinstance(coding, Angle)
     options = dict(numbers=numbers, what=what, grouped=roles.groups is not None)
     options |= {} if isinstance(coding, Angle) else dict(features=roles.features)
@@ -864,12 +733,7 @@ def cautions_of(rows, frame, numbers, roles, coding, encoder):
 
 
 def read_for_fit(options, source, model):
-    """The `Table` of a fit, the number of rows of the source, the `Roles`, and the feature `(N, n)`.
-
-    Parameters
-    ----------
-    options : TableMap; source : path, Table or data frame; model : IteratedDiffusionMap
-    """
+    "The `Table` of a fit, the number of rows of the source, the `Roles`, and the feature `(N, n)`."
     reading, features = dict(options.reading or {}), as_list(options.feature)
     reading["index"] = None if options.index is None else str(one_name(options.index))
     given = source, reading, model.landmarks, options.random_state, features, model.verbose
@@ -898,12 +762,8 @@ def too_few(table, count, kept=0):
 
 
 def rows_to_fit(table, truth, groups, options):
-    """Places of the rows to fit, and of those to keep back; others have no value of the feature.
-
-    Parameters
-    ----------
-    table : Table; truth : (N, n) array; groups : (N,) array or None; options : TableMap
-    """
+    """Places of the rows to fit, and of those to keep back; others have no value of the feature;
+    `truth` `(N, n)`, `groups` `(N,)`."""
     known = np.flatnonzero(np.isfinite(truth).all(axis=1))
     asked = None if groups is None else groups[known]
     out = split_rows(len(known), options.holdout, asked, options.random_state)
@@ -913,12 +773,7 @@ def rows_to_fit(table, truth, groups, options):
 
 
 def without_constant(roles, frame, source):
-    """`Roles` without the data columns that have one value in the rows that are fitted.
-
-    Parameters
-    ----------
-    roles : Roles; frame : DataFrame of the rows that are fitted; source : str, for messages
-    """
+    "`Roles` without the data columns that have one value in the rows that are fitted."
     now = {name: plan_of(column) for name, column in frame.items()}
     lost = [name for name, plan in now.items() if not plan.data and plan.distinct < 2]
     if len(lost) == len(now):
@@ -955,14 +810,7 @@ def relevance_of(fitted):
 
 
 def column_relevance(encoder, judged, rng, level=0.05, draws=199):
-    """`Relevance` of the columns of a table.
-
-    Parameters
-    ----------
-    encoder : TableEncoder; judged : list of Unseen; rng : Generator of orders and signs
-    level : float, default 0.05, probability that any irrelevant column is above the threshold
-    draws : int, default 199, signs drawn for the threshold
-    """
+    "`Relevance` of the columns of a table."
     growth = np.vstack([growth_of_error(rows, encoder.owners, rng) for rows in judged])
     truth, groups = np.vstack([rows.y for rows in judged]), [rows.groups for rows in judged]
     labels = labels_of(None if groups[0] is None else np.concatenate(groups), len(truth))
@@ -975,15 +823,7 @@ def column_relevance(encoder, judged, rng, level=0.05, draws=199):
 
 
 def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
-    """`Relevance` for sparse rows: shares of the variation of columns that the map explains.
-
-    Rows that were kept back are judged, or those of the training, where they are held out; of more
-    than ten thousand some. With fewer than eight groups single rows are permuted.
-
-    Parameters
-    ----------
-    fitted : FittedTable; seed : int, draws orders; level, draws : see `column_relevance`
-    """
+    "`Relevance` for sparse rows: shares of the variation of columns that the map explains."
     few = lambda rows: rows.groups is not None and len(np.unique(rows.groups)) < LEAST_GROUPS
     rows = (
         fitted.kept
@@ -1008,13 +848,7 @@ def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #weights2
 def column_weights(relevance, r2, variance=1.0):
-    """Weights `(p,)` of columns in distances, @eq-column-weights, and the part that all columns share.
-
-    Parameters
-    ----------
-    relevance : (p,) array; r2 : float, share of the variance that all columns explain
-    variance : (p,) array, default 1, of the coordinates of each column
-    """
+    """Weights `(p,)` of columns in distances, @eq-column-weights, and the part that all columns share."""
     known = np.maximum(relevance, 0)
     shared = max(r2 - known.sum(), 0) / len(known)
     return np.sqrt(known / np.maximum(variance, 1e-12) + shared), np.sqrt(shared)
@@ -1026,13 +860,8 @@ def variance_of_columns(encoder, X):
 
 
 def places_of_words(judged, unit, own, share):
-    """Places `(k, r)` of the k words of a column: differences are those of predictions.
-
-    Parameters
-    ----------
-    judged : list of Unseen; unit : float, of the column; own : (k,) int array, its coordinates
-    share : (k,) array, of the rows with each word
-    """
+    """Places `(k, r)` of the k words of a column: differences are those of predictions; `own`
+    `(k,)`, `share` `(k,)`."""
     found = []
     for rows in judged:
         X = rows.X.copy()
@@ -1046,13 +875,7 @@ def places_of_words(judged, unit, own, share):
 
 
 def stretch_of(encoder, judged, relevance, r2, X):
-    """Matrix `(m, k)` that takes coordinates to those in which distances are relevant.
-
-    Parameters
-    ----------
-    encoder : TableEncoder; judged : list of Unseen; relevance : Relevance
-    r2 : float, see `column_weights`; X : (N, m) array, the rows to fit
-    """
+    "Matrix `(m, k)` that takes coordinates to those in which distances are relevant; `X` `(N, m)`."
     owners, variance = encoder.owners, variance_of_columns(encoder, X)
     weights, shared = column_weights(relevance.values, r2, variance)
     diagonal, blocks = weights[owners], []
@@ -1069,13 +892,7 @@ def stretch_of(encoder, judged, relevance, r2, X):
 
 
 def relevant_distances(table, rows, estimate, r2):
-    """The Relevance of the columns and `stretch_of` it; None twice if the table is wide.
-
-    Parameters
-    ----------
-    table : EncodedTable; rows : TrainingRows; estimate : FeatureRegressor of them
-    r2 : float, see `column_weights`
-    """
+    "The Relevance of the columns and `stretch_of` it; None twice if the table is wide."
     if rows.basis is not None or table.encoder.many:
         return None, None
     rng = np.random.default_rng(0)
@@ -1093,12 +910,7 @@ def weights_of_coordinates(fitted):
 # %% ../../nbs/12_application/48b_table_map.ipynb #d0378185
 @dataclass(frozen=True)
 class Unseen:
-    """Encoded rows to which an estimate was not fitted.
-
-    Attributes
-    ----------
-    X, y : (N, m) and (N, n) arrays; groups : (N,) array or None; estimate : FeatureRegressor
-    """
+    "Encoded rows to which an estimate was not fitted."
 
     X: np.ndarray
     y: np.ndarray
@@ -1115,14 +927,7 @@ def like(estimate):
 
 
 def unseen(table, fitted, estimate, rng):
-    """List of `Unseen`: the rows that were kept back, or, if they are too few, each half of the rows.
-
-    Parameters
-    ----------
-    table : EncodedTable; fitted : TrainingRows, from which gaps are filled
-    estimate : FeatureRegressor of these; one that is `like` it is fitted to the other half
-    rng : Generator, draws rows
-    """
+    """List of `Unseen`: the rows that were kept back, or, if they are too few, each half of the rows."""
 
     donors = table.encoder.donors_of(fitted.X)
 
@@ -1154,12 +959,7 @@ def unseen(table, fitted, estimate, rng):
 
 
 def growth_of_error(rows, owners, rng):
-    """Growth `(N, p)` of the squared error of each row if a column is permuted among the rows.
-
-    Parameters
-    ----------
-    rows : Unseen; owners : (m,) int array, the column of each coordinate; rng : Generator of orders
-    """
+    """Growth `(N, p)` of the squared error of each row if a column is permuted among the rows; `owners` `(m,)`."""
     n = len(rows.X)
     error = lambda Z: np.sum(
         (np.tile(rows.y, (len(Z) // n, 1)) - rows.estimate.values(Z)) ** 2, axis=1
@@ -1179,14 +979,8 @@ def with_columns(frame, columns):
 
 
 def changed_columns(fitted, row, other, value, error, branch):
-    """Columns of `row` that must change so that its prediction and branch are those of `other`.
-
-    Parameters
-    ----------
-    fitted : FittedTable; row, other : frames of one row
-    value, error : (n,) arrays, the prediction that must hold, and within what
-    branch : int, the branch that must hold
-    """
+    """Columns of `row` that must change so that its prediction and branch are those of `other`;
+    `value` and `error` `(n,)`."""
     names = fitted.ranked_names()[::-1]
     same = lambda name: row[name].iloc[0] == other[name].iloc[0]
     changed, needed = other.copy(), []
@@ -1206,12 +1000,7 @@ CLOSE = 10  # times as many rows with nearly the same prediction are compared as
 
 
 def tolerance(values, placed, n):
-    """Differences of predictions `(p,)` that count as none: two standard errors, or `n` rows.
-
-    Parameters
-    ----------
-    values : (N, p) array, predictions; placed : Placed row; n : int, as many rows evenly spread
-    """
+    """Differences of predictions `(p,)` that count as none: two standard errors, or `n` rows; `values` `(N, p)`."""
     return np.maximum(2 * placed.errors[0], n * np.ptp(values, axis=0) / len(values))
 
 
@@ -1223,19 +1012,7 @@ def lacking(fitted, row):
 
 
 def rows_of_value(fitted, placed, n, branch, lacking):
-    """Training rows with the prediction of a placed row, nearest first.
-
-    If no other branch has this prediction, all rows count, and those that differ most come first.
-    Rows that are `lacking` count only if there are no others.
-
-    Parameters
-    ----------
-    fitted : FittedTable; placed : Placed row; n, branch : see `other_ways`; lacking : (N,) mask
-
-    Returns
-    -------
-    rows : (k,) int array, their places; distance : (k,) array
-    """
+    "Training rows with the prediction of a placed row, nearest first; `lacking` `(N,)`."
     known, branches = fitted.model.map_, fitted.branch
     wanted = branches != placed.branch[0] if branch is None else branches == branch
     values = known.values[known.rows.inverse]
@@ -1252,18 +1029,7 @@ def rows_of_value(fitted, placed, n, branch, lacking):
 
 
 def other_ways(fitted, row, n, branch=None):
-    """Training rows that reach the prediction of a row on other branches, nearest first.
-
-    Parameters
-    ----------
-    fitted : FittedTable; row : frame of one row; n : int, number of rows
-    branch : int, default None: any other branch; with one branch, the rows that differ most
-
-    Returns
-    -------
-    DataFrame with a line for each row: `branch`, `feature`, `distance`, `must_change` if there are
-    several branches and no sparse rows, and its columns
-    """
+    "Training rows that reach the prediction of a row on other branches, nearest first."
     check_number("n", n, 1, integer=True)
     if branch is not None:
         check_number("branch", branch, 0, fitted.branches.n_branches - 1, integer=True)
@@ -1286,12 +1052,7 @@ def other_ways(fitted, row, n, branch=None):
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #56432577
 def as_kind(column, part):
-    """A typed column of new rows as its encoder expects it; a `ValueError` says what is wrong.
-
-    Parameters
-    ----------
-    column : (N,) Series; part : encoder of the column, see `TableEncoder`
-    """
+    """A typed column of new rows as its encoder expects it; a `ValueError` says what is wrong; `column` `(N,)`."""
     kinds, held = ("biuf", "numbers") if isinstance(part, NumberColumn) else ("M", "dates")
     wanted = isinstance(part, NumberColumn) or part.kind == "date"
     if wanted and column.dtype.kind not in kinds and column.notna().any():
@@ -1307,13 +1068,7 @@ def as_kind(column, part):
 
 
 def ready(table, fitted, index=None):
-    """A `Table` of new rows with the data columns of a map, and notes on what training did not have.
-
-    Parameters
-    ----------
-    table : Table; fitted : FittedTable
-    index : str, default None, column that names the rows; None: that of the training, or its own
-    """
+    "A `Table` of new rows with the data columns of a map, and notes on what training did not have."
     missing = [p.name for p in fitted.encoder.parts if p.name not in table.names]
     missing += [index] * (index is not None and index not in table.names)
     if missing:
@@ -1340,12 +1095,7 @@ def ready(table, fitted, index=None):
 
 
 def what_is_new(frame, encoder):
-    """List of [column, rows, example]: words, and gaps (no example), that are new.
-
-    Parameters
-    ----------
-    frame : DataFrame of new rows; encoder : TableEncoder
-    """
+    "List of [column, rows, example]: words, and gaps (no example), that are new."
     found = surprises(encoder, frame)
     marked = {encoder.names[k] for k in encoder.marked}
     count = lambda name: int(frame[name].isna().sum())
@@ -1378,12 +1128,7 @@ def opened_new(source, reading):
 
 
 def named_rows(table, index, names=()):
-    """A frame that names the rows of a `Table`: numbers in the file, and the column `index`, if any.
-
-    Parameters
-    ----------
-    table : Table; index : str or None; names : sequence of str, of results that stand beside it
-    """
+    "A frame that names the rows of a `Table`: numbers in the file, and the column `index`, if any."
     given = index is not None and index in table.frame
     named = apart({index: table.frame[index].to_numpy()} if given else {}, ("row", "part", *names))
     return pd.DataFrame({"row": table.rows, **named})
@@ -1395,12 +1140,7 @@ def indexed(found, table):
 
 
 def prediction_columns(fitted, placed):
-    """Dict of predictions, their standard errors, branches and novelty.
-
-    Parameters
-    ----------
-    fitted : FittedTable; placed : Placed
-    """
+    "Dict of predictions, their standard errors, branches and novelty."
     values, errors = fitted.decoded(placed)
     features = fitted.roles.features
     names = [f"standard_error_{name}" for name in features]
@@ -1431,14 +1171,7 @@ def even_without_rows(results):
 
 @even_without_rows
 def results_of(fitted, table, coordinates=False, placed=None):
-    """The frame of results for the rows of a table.
-
-    Parameters
-    ----------
-    fitted : FittedTable; table : Table that is `ready`
-    coordinates : bool, default False, add the coordinates in the map
-    placed : Placed, default None: computed; the rows in the map
-    """
+    "The frame of results for the rows of a table."
     placed = fitted.place(table.frame) if placed is None else placed
     found = prediction_columns(fitted, placed)
     found |= coordinate_columns(placed) if coordinates else {}
@@ -1447,12 +1180,7 @@ def results_of(fitted, table, coordinates=False, placed=None):
 # %% ../../nbs/12_application/48b_table_map.ipynb #4295a3a1
 @even_without_rows
 def alike_rows(fitted, table, n):
-    """See `TableMap.alike`.
-
-    Parameters
-    ----------
-    fitted : FittedTable; table : Table that is `ready`; n : int, rows for each row
-    """
+    "See `TableMap.alike`."
     count = len(fitted.rows)
     n = check_number("n", n, 1, count, integer=True)
     known, placed = fitted.model.map_, fitted.place(table.frame)

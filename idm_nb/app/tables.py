@@ -132,12 +132,7 @@ HINTS = {
 
 
 def remedy(name, cells, style):
-    """What to type if a column of numbers has cells that are none; None if it holds words.
-
-    Parameters
-    ----------
-    name : str; cells : list of str, the cells of the column in order; style : Style
-    """
+    "What to type if a column of numbers has cells that are none; None if it holds words."
     given = [cell for cell in dict.fromkeys(cells) if cell not in (*GAPS, *style.missing)]
     bad, ignore = [c for c in given if not is_number(c, style)], f"ignore={[name]}"
     for pattern, hint in HINTS.items():
@@ -168,17 +163,7 @@ def date_formats(cell):
 
 
 def as_dates(cells, known_form=None):
-    """Cells as dates, or None if they are not dates of one format.
-
-    Parameters
-    ----------
-    cells : (N,) Series of text or None
-    known_form : str, default None, the format that they probably have
-
-    Returns
-    -------
-    Series of dates, with the format in its `attrs`
-    """
+    "Cells as dates, or None if they are not dates of one format; `cells` `(N,)`."
     known = cells.dropna()
     if known.empty or not re.fullmatch(DATE, known.iloc[0]) or not known.str.fullmatch(DATE).all():
         return None
@@ -193,16 +178,7 @@ def as_dates(cells, known_form=None):
 
 
 def typed(column, style):
-    """A column as numbers, truth values, dates or words, gaps as NaN, NaT or None.
-
-    Parameters
-    ----------
-    column : (N,) Series of any kind; style : Style
-
-    Returns
-    -------
-    column : Series; problem : str or None, what is wrong and what to type
-    """
+    "A column as numbers, truth values, dates or words, gaps as NaN, NaT or None; `column` `(N,)`."
     if isinstance(column.dtype, pd.CategoricalDtype):
         words = column.dtype.categories.dtype
         column = column.astype(words if column.notna().all() else object)
@@ -281,12 +257,7 @@ def from_text(column, style):
 
 # %% ../../nbs/12_application/47_tables.ipynb #981e0a25
 def distinct(names, source, then):
-    """Names of columns, an error if two are equal.
-
-    Parameters
-    ----------
-    names : list of str; source : where they stand, for messages; then : str, what to rename
-    """
+    "Names of columns, an error if two are equal."
     doubled = [name for name in names if names.count(name) > 1]
     if doubled:
         raise ValueError(f"{source} has two columns named {doubled[0]!r}: rename {then}")
@@ -422,15 +393,7 @@ def as_pandas(frame):
 
 
 def table_of(frame, style=None, source="table", index=None, notes=()):
-    """The `Table` of a data frame of any library, or of a dict from name to column.
-
-    Parameters
-    ----------
-    frame : pandas or polars data frame, or dict from name to (N,) array
-    style : Style, default None, how numbers are written in columns of text
-    source : str, for messages; index : str or None, the column that names the rows
-    notes : list of str, decisions made before
-    """
+    "The `Table` of a data frame of any library, or of a dict from name to column; `frame` `(N,)`."
     style, notes = style or Style(), list(notes)
     if not isinstance(frame, (pd.DataFrame, dict)):
         frame = as_pandas(frame)
@@ -536,13 +499,7 @@ def encoding_of(path, style):
 # %% ../../nbs/12_application/47_tables.ipynb #7c6c4a0a
 @dataclass(frozen=True)
 class Heading:
-    """What the first line of a table says: the names of its columns, if it is no row.
-
-    Attributes
-    ----------
-    names : list of str; unnamed : list of str, those of them that the table does not give
-    index : str or None; named : bool, False if the line is a row; notes : list of str
-    """
+    "What the first line of a table says: the names of its columns, if it is no row."
 
     names: list
     unnamed: list
@@ -552,12 +509,7 @@ class Heading:
 
 
 def heading(first, path, style):
-    """The `Heading` of a table.
-
-    Parameters
-    ----------
-    first : list of str, the cells of its first line; path : for messages; style : Style
-    """
+    "The `Heading` of a table."
     if all(not cell or is_number(cell, style) for cell in first):
         return Heading([f"c{k}" for k in range(len(first))], [], style.index, False, [])
     nameless = len(first) > 1 and first[0] in ("", "Unnamed: 0")
@@ -570,12 +522,7 @@ def heading(first, path, style):
 
 
 def named_columns(frame, head, path):
-    """A frame without the unnamed columns, which must have no entry.
-
-    Parameters
-    ----------
-    frame : DataFrame; head : Heading, what it says of the columns; path : for messages
-    """
+    "A frame without the unnamed columns, which must have no entry."
     lost = [name for name in head.unnamed if not is_gap(frame[name]).all()]
     if lost:
         then = f"name all in one line, or type {reading('skip', 'N')} for N lines above it"
@@ -584,12 +531,7 @@ def named_columns(frame, head, path):
 
 # %% ../../nbs/12_application/47_tables.ipynb #833d15ce
 def too_wide(path, names, line, cells):
-    """The error for a line with more cells than there are names.
-
-    Parameters
-    ----------
-    path : of the file; names, cells : int, their numbers; line : int, or None for one of the first
-    """
+    "The error for a line with more cells than there are names."
     then = "correct that line"
     if names == 1 or cells > names + 1:
         then = f"type {reading('skip', 'N')} for N lines above the names, if there are any"
@@ -600,12 +542,7 @@ def too_wide(path, names, line, cells):
 
 
 def first_lines(file, path, style):
-    """What the first lines of a CSV file tell: `mark`, `head` and `above` of a `TextFile`.
-
-    Parameters
-    ----------
-    file : open file; path : for messages; style : Style
-    """
+    "What the first lines of a CSV file tell: `mark`, `head` and `above` of a `TextFile`."
     lines = list(islice(file, style.skip, style.skip + 200))
     filled = [line for line in lines if line.strip()]
     if not filled:
@@ -641,17 +578,7 @@ def in_pieces_or_whole(rows, options):
 
 # %% ../../nbs/12_application/47_tables.ipynb #b331e79a
 class TextFile:
-    """A CSV file: its heading, and frames of its rows as pandas reads them.
-
-    Parameters
-    ----------
-    path : str or Path; style : Style
-
-    Attributes
-    ----------
-    encoding : str; mark : str, between the cells; head : Heading
-    above : int, lines above the first row; a name in quotes may take several lines
-    """
+    "A CSV file: its heading, and frames of its rows as pandas reads them."
 
     def __init__(self, path, style):
         self.path, self.style, self.encoding = path, style, encoding_of(path, style)
@@ -680,12 +607,7 @@ class TextFile:
         return self.parsed(self.first_row, self.above)
 
     def parsed(self, rows, above=None):
-        """Rows as pandas reads them.
-
-        Parameters
-        ----------
-        rows : function that opens a file at the beginning of a row; above : int or None, lines above
-        """
+        "Rows as pandas reads them."
         words = {n: str for n in {self.head.index, *self.style.words} & {*self.head.names}}
         options = dict(
             sep=self.mark, names=self.head.names, header=None, index_col=False, dtype=words
@@ -738,24 +660,14 @@ def read_sheet(path, style):
 
 
 def array_columns(name, array, path):
-    """Columns of an array, a dict: one, or `name0, name1, ...`.
-
-    Parameters
-    ----------
-    name : str; array : (N,) or (N, m); path : for messages
-    """
+    "Columns of an array, a dict: one, or `name0, name1, ...`; `array` `(N,)`."
     if array.ndim not in (1, 2):
         raise ValueError(f"{path}: {name} has {array.ndim} dimensions; a table has one or two")
     return {name: array} if array.ndim == 1 else {f"{name}{i}": c for i, c in enumerate(array.T)}
 
 
 def read_arrays(path, style):
-    """Table of an NPY matrix, whose columns are `c0, c1, ...`, or of the arrays of an NPZ file.
-
-    Parameters
-    ----------
-    path : of the file; style : Style
-    """
+    "Table of an NPY matrix, whose columns are `c0, c1, ...`, or of the arrays of an NPZ file."
     loaded = np.load(path, mmap_mode="r", allow_pickle=False)
     arrays = {"c": loaded} if isinstance(loaded, np.ndarray) else loaded
     found = [array_columns(name, arrays[name], path) for name in arrays]
@@ -768,23 +680,13 @@ def read_arrays(path, style):
 
 
 def read_parquet(path, style):
-    """Table of a Parquet or feather file; the index of a frame that pandas wrote names the rows.
-
-    Parameters
-    ----------
-    path : of the file; style : Style
-    """
+    "Table of a Parquet or feather file; the index of a frame that pandas wrote names the rows."
     frame = (pd.read_parquet if ending(path) in PARQUET else pd.read_feather)(path)
     return table_of(with_index(frame), style, path)
 
 
 def read_records(path, style):
-    """Table of a JSON file: a list of records, one record a line (`.jsonl`), or columns by name.
-
-    Parameters
-    ----------
-    path : of the file; style : Style
-    """
+    "Table of a JSON file: a list of records, one record a line (`.jsonl`), or columns by name."
     text = Path(path).read_text(encoding=style.encoding or "utf-8-sig")
     lines = [line for line in text.splitlines() if line.strip()]
     found = [*map(json.loads, lines)] if ending(path) == ".jsonl" else json.loads(text)
@@ -805,12 +707,7 @@ def with_index(frame):
 
 # %% ../../nbs/12_application/47_tables.ipynb #a4497cc4
 def read_cells(path, style):
-    """Table of the cells of an `.h5ad` file; columns of `obs` are data only if they are named.
-
-    Parameters
-    ----------
-    path : of the file; style : Style
-    """
+    "Table of the cells of an `.h5ad` file; columns of `obs` are data only if they are named."
     from idm_nb.app.anndata import COUNTED, columns_in_h5ad
 
     columns, data, counts = columns_in_h5ad(path, counts=style.counts)
@@ -851,12 +748,7 @@ def check_file(path):
 
 
 def readable(read, path, *options):
-    """Result of a function that reads a file; errors name the file, or the package that is missing.
-
-    Parameters
-    ----------
-    read : function; path : of the file; options : its further arguments
-    """
+    "Result of a function that reads a file; errors name the file, or the package that is missing."
     try:
         return read(path, *options)
     except ImportError:

@@ -37,17 +37,8 @@ def strata_of(features, size=STRATUM):
 
 
 def differences(table, strata, second, groups):
-    """Differences of columns within strata, @eq-effect.
-
-    Parameters
-    ----------
-    table : (n, m) array or sparse array; strata, groups : (n,) int arrays
-    second : (n,) bool array, rows of the second branch
-
-    Returns
-    -------
-    difference, effect : (m,) arrays, second less first; size : float, `W`
-    """
+    """Differences of columns within strata, @eq-effect; `table` `(n, m)`, `strata` and `groups`
+    `(n,)`, `second` `(n,)`."""
     n = [np.bincount(strata, side, strata.max() + 1) for side in (~second, second)]
     weight = n[0] * n[1] / np.maximum(n[0] + n[1], 1)
     kept = np.flatnonzero(weight[strata])
@@ -85,14 +76,8 @@ def smooth_means(values, strata):
 
 
 def cut_level(points, table, features, groups, seed=0, n_cuts=CUTS):
-    """Effect that 95 % of smooth cuts of one branch do not exceed in any column.
-
-    Parameters
-    ----------
-    points : (n, p) array, rows of the branch in which distances make sense; table : (n, m) array
-    features : (n, q) array; groups : (n,) int array, rows of one group stay together
-    seed : int, default 0, of the cuts; n_cuts : int, their number
-    """
+    """Effect that 95 % of smooth cuts of one branch do not exceed in any column; `points` `(n, p)`,
+    `table` `(n, m)`, `features` `(n, q)`, `groups` `(n,)`."""
     rng, strata, found = np.random.RandomState(seed), strata_of(features), []
     group = np.unique(groups, return_inverse=True)[1].ravel()
     per_group = np.bincount(group)
@@ -299,10 +284,7 @@ def draw_contrast(contrast, most, pairs):
 
 # %% ../../nbs/08_branches/33_contrast.ipynb #44b884f1
 def pairs_of(features, branch, ranges=None):
-    """Each two branches that share feature values: (pair, span, rows of both in the span).
-
-    `features` `(N, 1)` and `branch` `(N,)` belong to the rows, `ranges` `(b, 2)` to the branches.
-    """
+    "Each two branches that share feature values: (pair, span, rows of both in the span)."
     count, found, f = int(branch.max()) + 1, [], features[:, 0]
     rows = [np.flatnonzero(branch == b) for b in range(count)]
     if ranges is None:
@@ -321,11 +303,7 @@ def pairs_of(features, branch, ranges=None):
 
 
 def compared(X, table, features, groups, rows, seed):
-    """Chance level, differences, effects, and `tells` of two branches.
-
-    `X` holds the rows for distances, `table` their columns, `rows` the numbers of the rows of both;
-    for `features`, `groups` and `seed` see `branch_contrast`.
-    """
+    "Chance level, differences, effects, and `tells` of two branches."
     here, second = np.concatenate(rows), np.repeat([False, True], list(map(len, rows)))
     given, table = table[here], table[here]
     if not sp.issparse(table):

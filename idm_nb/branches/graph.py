@@ -87,17 +87,8 @@ def follow(sets, v, side):
 
 
 def near_rows(points, groups, *ratios):
-    """Which rows `(n, n)` are near, in units of the sparser of their groups, @eq-joined, for some ratios.
-
-    Parameters
-    ----------
-    points : (n, m) array; groups : list of int arrays, rows of each group
-    ratios : floats, of volumes; None: that with which half of a ball percolates
-
-    Returns
-    -------
-    list of bool arrays, one for each ratio
-    """
+    """Which rows `(n, n)` are near, in units of the sparser of their groups, @eq-joined, for some
+    ratios; `points` `(n, m)`."""
     distance, k = distances(points), few(len(points))
     (length, inverse), found = lengths_of(distance, k), []
     for ratio in ratios:
@@ -116,19 +107,7 @@ def homes(part, groups):
 
 
 def rows_at(up, sets, arms, side, trunk):
-    """Rows where arms begin: those of the lower half of the arms, and of the trunk.
-
-    Parameters
-    ----------
-    up : (N,) array, the feature, with the sign with which the arms go up
-    arms : (d,) int array of sets; side : 1 if windows of higher feature follow, or 0
-    trunk : int, the set to which all are linked
-
-    Returns
-    -------
-    here : (n,) int array; groups : list of int arrays, places in `here` of each arm and of the trunk
-    whole : int array, all rows of arms and trunk
-    """
+    """Rows where arms begin: those of the lower half of the arms, and of the trunk; `up` `(N,)`, `arms` `(d,)`."""
     below, arms = follow(sets, trunk, 1 - side), [follow(sets, a, side) for a in arms]
     groups = [*(rows[up[rows] <= np.median(up[rows])] for rows in arms), below]
     here = union(groups)
@@ -143,16 +122,8 @@ def sides_of_gap(points, features):
 
 # %% ../../nbs/08_branches/31_graph.ipynb #de615a2d
 def until_met(joined, up, arms):
-    """Rows of each arm up to the level at which it meets another, if rows are added from its middle on.
-
-    Parameters
-    ----------
-    joined : (n, n) bool array; up : (n,) array, heights; arms : list of int arrays
-
-    Returns
-    -------
-    dict from the place of an arm in the list to a list of rows
-    """
+    """Rows of each arm up to the level at which it meets another, if rows are added from its middle
+    on; `joined` `(n, n)`, `up` `(n,)`."""
     n, met, seeds = len(up), {}, np.zeros((len(up), len(arms)))
     for j, rows in enumerate(arms):
         seeds[rows[up[rows] >= np.median(up[rows])], j] = 1
@@ -172,10 +143,7 @@ def until_met(joined, up, arms):
 
 # %% ../../nbs/08_branches/31_graph.ipynb #0e55bded
 def strangers_of(points, sets, v):
-    """Rows of set `v` that lead to sets below, if nothing in it passes from below to above.
-
-    `sets` are the WindowSets of `points`.
-    """
+    "Rows of set `v` that lead to sets below, if nothing in it passes from below to above."
     rows = sets.rows(v)
     shared = [[np.isin(rows, sets.rows(u)) for u in sets.beside(v, side)] for side in (0, 1)]
     if not all(shared):
@@ -198,17 +166,8 @@ def without_strangers(points, sets):
 
 # %% ../../nbs/08_branches/31_graph.ipynb #forks001
 def look_at_forks(points, heights, sets):
-    """The sets after the first arm that ends at a fork has been cut from its trunk, or the forks.
-
-    Parameters
-    ----------
-    points : (N, m) array; heights : (N,) array; sets : WindowSets
-
-    Returns
-    -------
-    sets : WindowSets, or None if no arm was cut
-    forks : list of dicts from the trunk and each arm, which are sets, to rows that belong to it
-    """
+    """The sets after the first arm that ends at a fork has been cut from its trunk, or the forks;
+    `points` `(N, m)`, `heights` `(N,)`."""
     forks = []
     for side, up in (1, heights), (0, -heights):
         degree = np.bincount(sets.links[:, 1 - side], minlength=len(sets.window))
@@ -237,10 +196,7 @@ def look_at_forks(points, heights, sets):
 
 
 def forks_of(points, heights, sets):
-    """The sets, from whose trunks all arms that end there have been cut, and their forks.
-
-    `sets` are the WindowSets of `points` with `heights`.
-    """
+    "The sets, from whose trunks all arms that end there have been cut, and their forks."
     cut = sets
     while cut is not None:
         sets = cut
@@ -254,10 +210,7 @@ def in_one_window(ranks, size):
 
 
 def meet_once(points, ranks, part, p, q, size):
-    """Whether rows of parts `p` and `q` that face each other lie in one window.
-
-    `part` and `ranks` `(N,)` are those of the `points` `(N, m)`, and `size` that of a window.
-    """
+    "Whether rows of parts `p` and `q` that face each other lie in one window."
     here = np.flatnonzero((part == p) | (part == q))
     for side in (p, q):
         own, _, bridge = bridges_from(points[here], part[here], side)
@@ -268,11 +221,7 @@ def meet_once(points, ranks, part, p, q, size):
 
 
 def touching_parts(points, ranks, part, size):
-    """Labels of parts, equal for those whose bodies touch within one window.
-
-    `part` and `ranks` `(N,)` are those of the `points` `(N, m)`, and `size` that of a window. The body of a part are the
-    rows that hang together.
-    """
+    "Labels of parts, equal for those whose bodies touch within one window."
     n, k = part.max() + 1, few(len(points))
     near, distance = Search(points).nearest(points, k + 1)
     length = np.array([np.median(distance[part == p, k]) for p in range(n)])
@@ -290,10 +239,7 @@ def touching_parts(points, ranks, part, size):
 
 # %% ../../nbs/08_branches/31_graph.ipynb #rejoin01
 def with_node(ends, rows, heights, a, level, least):
-    """The `ends` and `rows` of `rejoined` with a node on arc `a`, and the node.
-
-    It is at this `level` of the `heights` `(N,)`, or at an end of the arc with fewer than `least` rows beyond.
-    """
+    "The `ends` and `rows` of `rejoined` with a node on arc `a`, and the node."
     above = (rows == a) & (heights > level)
     beyond = np.count_nonzero(rows == a) - above.sum(), above.sum()
     if min(beyond) < least:
@@ -305,16 +251,8 @@ def with_node(ends, rows, heights, a, level, least):
 
 
 def rejoined(points, heights, ends, rows, count, size):
-    """Ends and rows, after parts that meet in one window were joined there, until `count` are left.
-
-    Those that touch are joined first, see `touching_parts`; then there may be fewer.
-
-    Parameters
-    ----------
-    points : (N, m) array; heights : (N,) array
-    ends : (A, 2) int array, lower and upper node of each arc; rows : (N,) int array, arc of each row
-    count : int; size : int, rows of a window
-    """
+    """Ends and rows, after parts that meet in one window were joined there, until `count` are left;
+    `points` `(N, m)`, `heights` `(N,)`, `ends` `(A, 2)`, `rows` `(N,)`."""
     k, ranks = few(len(points)), np.argsort(np.argsort(heights, kind="stable"))
     while True:
         part = classes(ends.max() + 1, ends)[ends[rows, 0]]
@@ -368,18 +306,7 @@ SHORT = 2 / 3  # of a window: arcs between nodes, and stems, with fewer rows are
 
 
 def simplified(ends, rows, limit):
-    """Join arcs in line, and contract those that are short.
-
-    Parameters
-    ----------
-    ends : (A, 2) int array, lower and upper node of each arc; rows : (N,) int array, arc of each row
-    limit : float, rows; arcs with fewer are contracted, but no leaves, no whole pieces, and none whose
-        nodes an arc with more rows joins, too
-
-    Returns
-    -------
-    ends, rows : of the arcs that are left
-    """
+    "Join arcs in line, and contract those that are short; `ends` `(A, 2)`, `rows` `(N,)`."
     ends, rows, alive = ends.copy(), rows.copy(), np.ones(len(ends), dtype=bool)
     while True:
         mass = np.bincount(rows, minlength=len(ends))
@@ -409,17 +336,7 @@ def simplified(ends, rows, limit):
 
 # %% ../../nbs/08_branches/31_graph.ipynb #votes-code
 def voters_of(found, points, features, own=-1):
-    """The rows that vote for the branches of other rows.
-
-    Parameters
-    ----------
-    found : Branches; points : (q, m) array; features : (q, n) array
-    own : (q, 1) int array, default none, training rows that do not vote
-
-    Returns
-    -------
-    squares : (q, c) array, squared distances, the nearest first; branches : (q, c) int array
-    """
+    """The rows that vote for the branches of other rows; `points` `(q, m)`, `features` `(q, n)`, `own` `(q, 1)`."""
     k, count = max(4, found.size // 2), max(4, int(np.ceil(2 * np.log(found.size / 2))))
     search, k = Search(found.features), min(k + 1, len(found.features))
     own, count = np.broadcast_to(own, (len(points), 1)), min(count, k - 1)
@@ -435,12 +352,7 @@ def voters_of(found, points, features, own=-1):
 
 
 def shares_of_votes(squares, branches, sharpness, n_branches):
-    """Shares `(q, n_branches)` of the branches in votes with Gaussian weights.
-
-    Parameters
-    ----------
-    squares, branches : see `voters_of`; sharpness : float; n_branches : int
-    """
+    "Shares `(q, n_branches)` of the branches in votes with Gaussian weights."
     scale = np.maximum(2 * squares[:, [squares.shape[1] // 2]], 1e-300)
     weights = np.exp(-sharpness * (squares - squares[:, :1]) / scale)
     own = [np.sum(weights, axis=1, where=branches == b) for b in range(n_branches)]
@@ -463,13 +375,7 @@ def likeliest_sharpness(found):
 
 
 def by_votes(points, features, branches, size, new_points, new_features):
-    """Branches `(q,)` of new rows by votes of others.
-
-    Parameters
-    ----------
-    points, features, branches : arrays of n rows, those that vote; size : int, rows of a window
-    new_points, new_features : arrays of q rows
-    """
+    "Branches `(q,)` of new rows by votes of others."
     known = SimpleNamespace(
         search=Search(points),
         features=features,
@@ -483,13 +389,9 @@ def by_votes(points, features, branches, size, new_points, new_features):
 
 # %% ../../nbs/08_branches/31_graph.ipynb #odds0001
 def odds_of(programmes, membership, nodes, ends, heights):
-    """Support `(b, b)` of two branches, see `Programme.odds`; NaN if no rows of both share values of the feature.
-
-    Parameters
-    ----------
-    programmes : list of (rows, Programme), of each piece; the support of branches of two pieces is infinite
-    membership : (N,) int array; nodes : (v,) array; ends : (b, 2) int array; heights : (N,) array
-    """
+    """Support `(b, b)` of two branches, see `Programme.odds`; NaN if no rows of both share values
+    of the feature; `programmes` `(rows, Programme)`, `membership` `(N,)`, `nodes` `(v,)`, `ends`
+    `(b, 2)`, `heights` `(N,)`."""
     low, high = nodes[ends].T
     low, high = np.maximum.outer(low, low), np.minimum.outer(high, high)
     odds = np.where((low < high) & ~np.eye(len(low), dtype=bool), np.inf, np.nan)
@@ -509,17 +411,7 @@ MOST_READ = 20_000  # rows of a piece that are cut into sets; the others go with
 
 
 def numbered(ends, rows, heights):
-    """Branches and nodes in the order of their heights.
-
-    Parameters
-    ----------
-    ends : (A, 2) int array, nodes of each arc; rows : (N,) int array, arc of each row
-    heights : (N,) array, the feature
-
-    Returns
-    -------
-    nodes : (v,) array, heights; ends : (b, 2) int array; membership : (N,) int array, branch of each row
-    """
+    """Branches and nodes in the order of their heights; `ends` `(A, 2)`, `rows` `(N,)`, `heights` `(N,)`."""
     names, rows = np.unique(rows, return_inverse=True)
     used, ends = np.unique(ends[names], return_inverse=True)
     ends = ends.reshape(-1, 2)
@@ -538,10 +430,7 @@ def numbered(ends, rows, heights):
 
 
 def read_graph(points, features, sets):
-    """Nodes `(A, 2)` of each arc, and the arc `(N,)` of each row.
-
-    `sets` are the WindowSets of the `points` and `features` of a piece.
-    """
+    "Nodes `(A, 2)` of each arc, and the arc `(N,)` of each row."
     if features.shape[1] > 1:
         rows = rows_of_arcs(sets, arcs_of(sets)[0], len(points))
         return np.arange(2 * rows.max() + 2).reshape(-1, 2), rows
@@ -556,12 +445,8 @@ def read_graph(points, features, sets):
 
 
 def graph_of_pieces(points, features, piece, **options):
-    """Nodes, ends, membership and odds of `Branches`, found inside each piece, and the rows of all windows.
-
-    Parameters
-    ----------
-    points : (N, m) array; features : (N, n) array; piece : (N,) int array; options : of `programme_of`
-    """
+    """Nodes, ends, membership and odds of `Branches`, found inside each piece, and the rows of all
+    windows; `points` `(N, m)`, `features` `(N, n)`, `piece` `(N,)`."""
     ends, membership, nodes, size = [], np.empty(len(points), dtype=int), 0, 0
     programmes = []
     for p in range(piece.max() + 1):

@@ -34,16 +34,7 @@ def window_size(n, width):
 
 
 def windows_of(features, size):
-    """Windows of about equal feature.
-
-    Parameters
-    ----------
-    features : (N, n) array; size : int, rows of a window
-
-    Returns
-    -------
-    list of increasing (size,) int arrays
-    """
+    "Windows of about equal feature; `features` `(N, n)`."
     N = len(features)
     if features.shape[1] == 1:
         order = np.argsort(features[:, 0], kind="stable")
@@ -60,16 +51,7 @@ def windows_of(features, size):
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #088f4b4a
 def cuts_of_window(points, features, walk=True):
-    """Ways in which the rows of a window may fall into sets.
-
-    Parameters
-    ----------
-    points : (n, m) array; features : (n, p) array; walk : bool, also by a walk and not only at bridges
-
-    Returns
-    -------
-    list of (evidence, labels `(n,)`); the first is one set, with evidence 0
-    """
+    "Ways in which the rows of a window may fall into sets; `points` `(n, m)`, `features` `(n, p)`."
     distance = distances(points)
     cuts = [(0.0, np.zeros(len(points), dtype=int)), *bridges_of(distance, features)]
     for count, (share, labels) in splits_of(distance).items() if walk else ():
@@ -79,10 +61,7 @@ def cuts_of_window(points, features, walk=True):
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #bffebfb5
 def linked(rows, sets, other_rows, other_sets):
-    """Which sets of two windows share most rows of the smaller: `(s, t)` bool array.
-
-    `sets` `(n, s)` belong to the `rows` `(n,)`, `other_sets` `(m, t)` to the `other_rows` `(m,)`.
-    """
+    "Which sets of two windows share most rows of the smaller: `(s, t)` bool array."
     _, a, b = np.intersect1d(rows, other_rows, assume_unique=True, return_indices=True)
     return 2 * sets[a].T @ other_sets[b] > np.minimum.outer(
         sets[a].sum(axis=0), other_sets[b].sum(axis=0)
@@ -90,18 +69,8 @@ def linked(rows, sets, other_rows, other_sets):
 
 
 class WindowSets(Storage):
-    """Windows cut into sets, and the links between sets of windows that overlap; never changed.
-
-    Parameters
-    ----------
-    windows : list of (w,) int arrays; labels : list of (w,) int arrays, the set of each row
-    pairs : list of pairs of windows; size : int, rows of a window
-
-    Attributes
-    ----------
-    window, offset : (v,) array, the window of each set; (W + 1,) array, its first set
-    links : (l, 2) int array of sets, lower window first
-    """
+    """Windows cut into sets, and the links between sets of windows that overlap; never changed;
+    `windows` `(w,)`, `labels` `(w,)`."""
 
     def __init__(self, windows, pairs, labels, size):
         self.windows, self.pairs, self.labels, self.size = windows, pairs, labels, size
@@ -138,17 +107,8 @@ LOG_ODDS = 3.0  # in nats, that a cut must bring over its windows
 
 
 def best_on_tree(scores, order, parent, changes):
-    """The choice at each vertex with the largest sum of scores and changes, found exactly.
-
-    Parameters
-    ----------
-    scores : list of (c,) arrays, one for each vertex; order : (n,) int array, parents first
-    parent : (n,) int array; changes : dict from a vertex to the (c_parent, c) array that is added
-
-    Returns
-    -------
-    total : float, the largest sum; chosen : (n,) int array
-    """
+    """The choice at each vertex with the largest sum of scores and changes, found exactly; `scores`
+    `(c,)`, `order` `(n,)`, `parent` `(n,)`, `changes` `(c_parent, c)`."""
     total, follow, chosen = list(scores), {}, np.zeros(len(scores), dtype=int)
     for v in order[:0:-1]:
         both = changes[v] + total[v]
@@ -161,10 +121,7 @@ def best_on_tree(scores, order, parent, changes):
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #4c5ea449
 def events_between(rows, partitions, other_rows, other_partitions):
-    """Events `(c, d)` between each partition of one window and each of another.
-
-    `rows` and `partitions` belong to one window, `other_rows` and `other_partitions` to the other.
-    """
+    "Events `(c, d)` between each partition of one window and each of another."
     sides = [[one_hot(labels) for _, labels in found] for found in (partitions, other_partitions)]
     first = [np.cumsum([0, *(part.shape[1] for part in side)])[:-1] for side in sides]
     links = linked(rows, np.hstack(sides[0]), other_rows, np.hstack(sides[1]))
@@ -174,10 +131,7 @@ def events_between(rows, partitions, other_rows, other_partitions):
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #neck0002
 def at_border(distance, length, first, second):
-    """Rows of two sets, int arrays `first` and `second`, that have one of the other within their length.
-
-    `distance` `(n, n)` and `length` `(n,)` are those of all rows.
-    """
+    """Rows of two sets, int arrays `first` and `second`, that have one of the other within their length."""
     between = distance[np.ix_(first, second)]
     near = between.min(axis=1) <= length[first], between.min(axis=0) <= length[second]
     return np.count_nonzero(near[0]) + np.count_nonzero(near[1])
@@ -198,13 +152,7 @@ def neck_evidence(distance, labels):
 
 
 def with_carried(points, windows, candidates, price):
-    """The candidates of windows and, where none has evidence, the cut of a window beside it.
-
-    Parameters
-    ----------
-    points : (N, m) array; windows, candidates : lists of rows and cuts of consecutive windows
-    price : float, in nats, that a neck must pay
-    """
+    """The candidates of windows and, where none has evidence, the cut of a window beside it; `points` `(N, m)`."""
     found = [list(cuts) for cuts in candidates]
     for step in (1, -1):
         rows, sets, carried = None, None, []
@@ -233,17 +181,8 @@ def with_carried(points, windows, candidates, price):
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #9c230cb0
 class Programme:
-    """The choice of a candidate in each window with the largest sum of evidence and costs.
-
-    Parameters
-    ----------
-    features : (N, n) array; windows : list of (size,) int arrays
-    candidates : list of lists of (evidence, labels), for each window; log_odds : float
-
-    Attributes
-    ----------
-    total : float, the largest sum; sets : WindowSets, the chosen candidates
-    """
+    """The choice of a candidate in each window with the largest sum of evidence and costs;
+    `features` `(N, n)`, `windows` `(size,)`, `candidates` `(evidence, labels)`."""
 
     def __init__(self, features, windows, candidates, log_odds):
         N, size = len(features), len(windows[0])
@@ -282,10 +221,7 @@ class Programme:
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #width003
 def programme_of(points, features, *, log_odds=LOG_ODDS, window=None):
-    """The `Programme` of the width with the largest sum.
-
-    `points`, `features`, `log_odds` and `window` are those of `level_sets`, which returns its sets.
-    """
+    "The `Programme` of the width with the largest sum."
     features = np.asarray(features, dtype=float).reshape(len(points), -1)
     check_number("log_odds", log_odds, 0, endless=True)
     widths = WIDTHS if window is None else (check_number("window", window, 0, open_low=True),)
@@ -305,27 +241,5 @@ def programme_of(points, features, *, log_odds=LOG_ODDS, window=None):
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #width002
 def level_sets(points, features, *, log_odds=LOG_ODDS, window=None):
-    """Components of the level sets of a feature.
-
-    Parameters
-    ----------
-    points : (N, m) array, in units in which distances between points make sense
-    features : (N,) or (N, n) array, (estimated) feature
-    log_odds : float, default 3, in nats, that a cut must bring over the windows in which it
-        persists; infinite for one set in every window
-    window : float, default None: of 0.5, 0.75, 1 and 1.5 the one with most evidence; rows of a
-        window in units of `N^(2/3)`
-
-    Returns
-    -------
-    WindowSets
-
-    Examples
-    --------
-    >>> from idm_nb.datasets import feature_example
-    >>> X, y, _ = feature_example("torus x", 1500, random_state=0)
-    >>> sets = level_sets(X, y)
-    >>> int(np.diff(sets.offset).max())
-    2
-    """
+    "Components of the level sets of a feature; `points` `(N, m)`, `features` `(N,)`."
     return programme_of(points, features, log_odds=log_odds, window=window).sets

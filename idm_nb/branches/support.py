@@ -15,18 +15,8 @@ from ..core.files import Storage
 
 # %% ../../nbs/08_branches/32_support.ipynb #ff87118f
 class GluedGraph(Storage):
-    """A graph, some of whose branches are glued together where they share feature values.
-
-    The heights of all nodes cut each branch into segments, and segments of one level can be glued.
-
-    Parameters
-    ----------
-    nodes : (v,) array, lowest first; ends : (b, 2) int array, lower and upper node of each branch
-
-    Attributes
-    ----------
-    nodes, ends : of the glued graph; branch : (s,) int array, its branch on which each segment lies
-    """
+    """A graph, some of whose branches are glued together where they share feature values; `nodes`
+    `(v,)`, `ends` `(b, 2)`."""
 
     def __init__(self, nodes, ends):
         v, self.levels, self.spans = len(nodes), nodes, np.sort(ends, axis=1)
@@ -81,16 +71,7 @@ class GluedGraph(Storage):
 
 # %% ../../nbs/08_branches/32_support.ipynb #pairs001
 def pairs_with_support(graph, odds):
-    """All pairs of branches that share feature values, with their support.
-
-    Parameters
-    ----------
-    graph : GluedGraph; odds : (b, b) array, support of the branches before any were glued
-
-    Returns
-    -------
-    dict of lists: `first` and `second` branch, `low` and `high` of the shared values, `odds`
-    """
+    "All pairs of branches that share feature values, with their support; `odds` `(b, b)`."
     table = {name: [] for name in ("first", "second", "low", "high", "odds")}
     low, high = graph.nodes[graph.ends].T
     parts = [np.flatnonzero(graph.branch == b) for b in range(len(graph.ends))]
@@ -151,13 +132,7 @@ def supported(branches, level=SUPPORT):
 
 # %% ../../nbs/08_branches/32_support.ipynb #730d6738
 def with_support(branches, level=SUPPORT):
-    """The `Branches` with only those that have support; the other forks are its `candidates`.
-
-    Parameters
-    ----------
-    branches : Branches, of any number of features; those of more than one are kept
-    level : float, see `supported`
-    """
+    "The `Branches` with only those that have support; the other forks are its `candidates`."
     if branches.n_branches == 1 or not len(branches.nodes):
         return branches
     graph, pairs, candidates = supported(branches, level)

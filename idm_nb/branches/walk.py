@@ -48,11 +48,7 @@ def quantile(values, share):
 
 
 def nearest_of(distance, k):
-    """Distances `(r, k)` of some rows to their `k` nearest others, in increasing order.
-
-    `distance` `(r, n)` are those to all rows. Columns are dealt into groups: the least distances in `k + 1` groups
-    are a bound, and few distances are below it, so that only few are sorted.
-    """
+    "Distances `(r, k)` of some rows to their `k` nearest others, in increasing order."
     r, n = distance.shape
     groups = min(n, 4 * (k + 1))
     least = distance[:, : n // groups * groups].reshape(r, -1, groups).min(axis=1)
@@ -71,17 +67,7 @@ def inverse_dimension(near):
 
 
 def lengths_of(distance, k):
-    """Length of each row, and its share of the dimension.
-
-    Parameters
-    ----------
-    distance : (n, n) array; k : int, number of neighbours
-
-    Returns
-    -------
-    length : (n,) array, distance to neighbour number `k`
-    inverse : (n,) array, see `inverse_dimension`
-    """
+    "Length of each row, and its share of the dimension; `distance` `(n, n)`."
     if len(distance) < 3:
         return np.zeros(len(distance)), np.ones(len(distance))
     near = nearest_of(distance, k)
@@ -122,10 +108,7 @@ CLEAR = 0.5  # of the share of a curve: the largest share that counts as steps
 
 
 def share_within(functions, weights, labels):
-    """Largest share of the variance of combinations of `functions` left within sets, @eq-within.
-
-    `labels` are the sets of the rows, and `weights` those of the rows.
-    """
+    "Largest share of the variance of combinations of `functions` left within sets, @eq-within."
     sets = one_hot(labels) * weights[:, None]
     means = sets.T @ functions / sets.sum(axis=0)[:, None]
     return np.linalg.norm(np.sqrt(weights)[:, None] * (functions - means[labels]), 2) ** 2
@@ -135,17 +118,7 @@ MOST_SETS = 8  # that are sought at once
 
 
 def splits_of(distance):
-    """Ways to cut the rows of a window into sets by the walk.
-
-    Parameters
-    ----------
-    distance : (n, n) array
-
-    Returns
-    -------
-    dict from the number of sets to (share within, labels `(n,)`); sets are found with more rows than a
-    row has neighbours, and rows in smaller pieces of the graph go with the nearest other row
-    """
+    "Ways to cut the rows of a window into sets by the walk; `distance` `(n, n)`."
     n, k = len(distance), walk_neighbors(len(distance))
     if n < 4 * k:
         return {}
@@ -182,10 +155,7 @@ SPARSE = 0.75  # of the rows beside a gap, by how sparse they lie: a valley of t
 
 
 def gap_evidence(distance, length, rows, others, bridge, k):
-    """Evidence of one side, `rows`, that a bridge to `others` spans a gap, @eq-bridge.
-
-    `distance` and `length` are those of all rows, `rows` and `others` are slices; `k` neighbours count.
-    """
+    "Evidence of one side, `rows`, that a bridge to `others` spans a gap, @eq-bridge."
     away = distance[rows, others].min(axis=1)
     facing, beside = away <= 2 * bridge, away <= quantile(away, 0.5)
     longer = bridge / quantile(length[rows][beside], SPARSE)
@@ -212,15 +182,7 @@ def rows_beside(features, labels):
 
 # %% ../../nbs/08_branches/29_walk.ipynb #b8d2cc9e
 def joins_of(reach, least=0):
-    """Sets that single linkage joins, shortest bridge first, in an order of the rows in which they are slices.
-
-    `reach` `(n, n)` are lengths; two sets are left out if one has `least` rows or fewer.
-
-    Returns
-    -------
-    order : (n,) int array of rows
-    joins : list of (start, middle, stop, bridge): the sets `order[start:middle]` and `order[middle:stop]`
-    """
+    """Sets that single linkage joins, shortest bridge first, in an order of the rows in which they are slices."""
     n, tree = len(reach), linkage(squareform(reach, checks=False), "single")
     first, second = tree[:, :2].astype(int).T.tolist()
     size = [1] * n + tree[:, 3].astype(int).tolist()
@@ -249,10 +211,7 @@ def parted(joins, distance):
 
 
 def rows_facing(distance, features, start, middle, stop, bridge):
-    """`rows_beside` of the rows on both sides of a `bridge` at most twice as far from the other side.
-
-    The sides are the rows from `start` to `middle` and from there to `stop` in `distance` and `features`.
-    """
+    """`rows_beside` of the rows on both sides of a `bridge` at most twice as far from the other side."""
     if not rows_beside(features[start:stop], np.arange(start, stop) >= middle):
         return 0
     across = distance[start:middle, middle:stop]
@@ -261,16 +220,7 @@ def rows_facing(distance, features, start, middle, stop, bridge):
 
 
 def bridges_of(distance, features):
-    """Cuts of a window at its longest bridges, surest first.
-
-    Parameters
-    ----------
-    distance : (n, n) array; features : (n, p) array
-
-    Returns
-    -------
-    list of (evidence, labels `(n,)`) with 2, 3, ... sets
-    """
+    """Cuts of a window at its longest bridges, surest first; `distance` `(n, n)`, `features` `(n, p)`."""
     n, k = len(distance), few(len(distance))
     if n < 4 * k:
         return []

@@ -20,10 +20,7 @@ LARGEST = 1e100  # sums of squares of such numbers, and their squares, are still
 
 
 def require_finite(array, name="X", columns=None):
-    """Raise a `ValueError` that names the first entry of `array` that is NaN or above `LARGEST`.
-
-    `array` `(N, m)` is dense or a CSR matrix; `name`, and `columns`, a list of names or None, are for the message.
-    """
+    "Raise a `ValueError` that names the first entry of `array` that is NaN or above `LARGEST`."
     sparse = sp.issparse(array)
     entries = array.data if sparse else array
     ends = float(entries.max(initial=0)), -float(entries.min(initial=0))
@@ -115,12 +112,7 @@ def check_points(X, name="X", *, min_points=1):
 
 # %% ../../nbs/99_workshop/68_input.ipynb #ffbdd964
 def check_features(y, n_points, name="y", *, gaps=False):
-    """Feature values `y` as a float64 array `(N, n)`, checked against the number of points.
-
-    Raises a `ValueError`, with `name`, for non-finite values, a length other than `n_points` and
-    a constant column: a feature that does not change has no derivative to follow. With `gaps` a row
-    may have NaN, which means that its feature is not known.
-    """
+    "Feature values `y` as a float64 array `(N, n)`, checked against the number of points."
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
     options = dict(dtype=np.float64, ensure_2d=False, ensure_all_finite=False, copy=True)
@@ -189,11 +181,7 @@ def canonical(X):
 
 
 def checked_rows(record, X, **options):
-    """Finite rows `(N, m)`: an array, or a CSR matrix if `X` is sparse and has many columns.
-
-    The estimator `record` keeps the columns of `X`, or holds those that `X` must have, see
-    `validate_data` of scikit-learn. Sparse rows keep the type float32.
-    """
+    "Finite rows `(N, m)`: an array, or a CSR matrix if `X` is sparse and has many columns."
     sparse = sp.issparse(X)
     kinds = [np.float64, np.float32] if sparse else np.float64
     X = validate_data(record, plain_table(X), dtype=kinds, ensure_all_finite=False, **options)
@@ -213,20 +201,7 @@ def one_point(X):
 
 
 def check_table(estimator, X, *, min_points=2, accept_sparse=False):
-    """Rows for `fit`: finite, at least two distinct ones.
-
-    Parameters
-    ----------
-    estimator : its class is named in errors, and its `random_state` is checked; nothing is set on it
-    X : (N, m) array or data frame; min_points : int, default 2, fewest rows
-    accept_sparse : bool, default False, whether `X` may be a sparse matrix
-
-    Returns
-    -------
-    X : (N, m) array, a copy; or a CSR matrix, see `checked_rows`
-    seen : dict of what scikit-learn wants to be recorded: `n_features_in_`, and `feature_names_in_`
-        for a data frame
-    """
+    "Rows for `fit`: finite, at least two distinct ones; `X` `(N, m)`."
     check_seed(estimator.random_state)
     record = type(type(estimator).__name__, (BaseEstimator,), {})()
     options = dict(ensure_min_samples=min_points, accept_sparse="csr" if accept_sparse else False)
@@ -239,10 +214,7 @@ def check_table(estimator, X, *, min_points=2, accept_sparse=False):
 
 # %% ../../nbs/99_workshop/68_input.ipynb #ea34c680
 def check_new(estimator, X, *, accept_sparse=False):
-    """Rows `X` for `transform` or `predict`: finite and with the columns that the `estimator` saw.
-
-    With `accept_sparse` they may be a sparse matrix, see `checked_rows`.
-    """
+    "Rows `X` for `transform` or `predict`: finite and with the columns that the `estimator` saw."
     options = dict(accept_sparse="csr" if accept_sparse else False, reset=False)
     return checked_rows(estimator, X, **options)
 
@@ -257,10 +229,7 @@ def check_choice(name, value, choices):
 
 # %% ../../nbs/99_workshop/68_input.ipynb #ab498d2b
 def check_number(name, value, low, high=np.inf, *, integer=False, open_low=False, endless=False):
-    """The `value` of `name`; raises unless it is in `[low, high]`, or `(low, high]` if `open_low`.
-
-    It must be an `integer`, if so; infinity is allowed if `endless`.
-    """
+    "The `value` of `name`; raises unless it is in `[low, high]`, or `(low, high]` if `open_low`."
     kind = (int, np.integer) if integer else (int, float, np.integer, np.floating)
     what = "an integer" if integer else "a number"
     if isinstance(value, bool) or not isinstance(value, kind):
@@ -302,11 +271,7 @@ class renamed:
 
 
 def former_parameters(**former):
-    """Decorate an `__init__` whose parameters have changed.
-
-    Each former name comes with the new one and the function from the former value to the new one, or
-    with None if the parameter has no effect any more.
-    """
+    "Decorate an `__init__` whose parameters have changed."
 
     def decorate(init):
         @wraps(init)

@@ -157,18 +157,7 @@ def palette(kind):
 
 # %% ../../nbs/99_workshop/72_pictures.ipynb #0358e6ef
 class Colouring:
-    """Values of points as colours.
-
-    Parameters
-    ----------
-    values : (N,) array; angles in radians, labels as integers from 0
-    kind : "range", "angle" or "label", default "range"
-
-    Attributes
-    ----------
-    palette : (n, 3) array; codes : (N,) int array, the row of the palette for each point
-    colours : (N, 3) array
-    """
+    "Values of points as colours; `values` `(N,)`."
 
     def __init__(self, values, kind="range"):
         self.values, self.kind, self.palette = np.asarray(values), kind, palette(kind)
@@ -194,19 +183,7 @@ def angle_of_pair(features):
 
 # %% ../../nbs/99_workshop/72_pictures.ipynb #1fd03c46
 def viewing_axes(embedding, features, branch):
-    """Two directions of a map in which to look at it.
-
-    Parameters
-    ----------
-    embedding : (N, k) array, coordinates of rows in a map
-    features : (N, n) array, their features; if these have errors, better their estimates
-    branch : (N,) int array, their branches
-
-    Returns
-    -------
-    (k, 2) array with orthonormal columns: the feature, and what separates rows with one value of it;
-    for several features the first two coordinates
-    """
+    """Two directions of a map in which to look at it; `embedding` `(N, k)`, `features` `(N, n)`, `branch` `(N,)`."""
     axes = np.eye(max(embedding.shape[1], 2))[: embedding.shape[1], :2]
     if features.shape[1] > 1 or len(axes) < 3:
         return axes
@@ -227,11 +204,7 @@ def viewing_axes(embedding, features, branch):
 
 # %% ../../nbs/99_workshop/72_pictures.ipynb #1fd9e392
 def known_rows(model):
-    """What is known of the training rows of a map: three `(N, n)` arrays.
-
-    The features (estimated where they are not known), their held-out estimates, and the standard
-    errors of these.
-    """
+    "What is known of the training rows of a map: three `(N, n)` arrays."
     held_out, errors = model.predict(model.embeddings_[0], return_std=True)
     shape = len(model.embedding_), -1
     missed = np.nan_to_num(model.residuals_.reshape(shape))

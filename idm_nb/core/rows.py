@@ -73,14 +73,7 @@ class RowLookup(Storage):
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #22822f8c
 def distinct_rows(X):
-    """Distinct rows, in the order of their first appearance.
-
-    Returns
-    -------
-    first : (n,) int array, index in `X` of the first appearance of each distinct row
-    inverse : (N,) int array, number of the distinct row that each row equals
-    counts : (n,) int array, how often each distinct row appears
-    """
+    "Distinct rows, in the order of their first appearance."
     found = np.unique(
         fingerprints(X), axis=0, return_index=True, return_inverse=True, return_counts=True
     )
@@ -99,17 +92,7 @@ def distances_to_mean(X, mean=None):
 
 
 def canonical_rows(X):
-    """Distinct rows in an order that depends on neither the order of the table nor its axes.
-
-    They are sorted by their distance to the mean of the distinct rows, those at the same distance
-    (to nine digits) by their entries or, in a wide table, by their fingerprints. A draw of rows is then the same for a table that is shuffled,
-    moved or turned.
-
-    Returns
-    -------
-    first : (n,) int array, index in `X` of a row of each kind
-    inverse : (N,) int array, number of the distinct row that each row equals
-    """
+    "Distinct rows in an order that depends on neither the order of the table nor its axes."
     found = np.unique(fingerprints(X), axis=0, return_index=True, return_inverse=True)
     first, inverse = found[1], found[2].ravel()
     length = distances_to_mean(X[first])
@@ -142,20 +125,14 @@ def column_means(X):
 
 
 def column_blocks(X, mean, width):
-    """Blocks of columns of a dense or CSC `X`, made dense, less their `mean`, and where they are.
-
-    A block times `width` numbers takes a few MiB.
-    """
+    "Blocks of columns of a dense or CSC `X`, made dense, less their `mean`, and where they are."
     for piece in chunks(X.shape[1], 8 * width, budget=2**23):
         block = X[:, piece]
         yield piece, (block.toarray() if sp.issparse(X) else block) - mean[piece]
 
 
 def inner_products(X, mean, scale=1.0):
-    """Lower triangle `(N, N)` of the inner products of rows, less their `mean` and times `scale`.
-
-    `X` `(N, m)` is dense or CSC; `scale` `(N, 1)` is an array or a number.
-    """
+    "Lower triangle `(N, N)` of the inner products of rows, less their `mean` and times `scale`."
     gram = np.zeros((X.shape[0],) * 2, order="F")
     for _, block in column_blocks(X, mean, X.shape[0]):
         block *= scale
@@ -164,10 +141,7 @@ def inner_products(X, mean, scale=1.0):
 
 
 def wide_axes(X, mean, most):
-    """Principal axes `(m, r)` of a dense or CSC `X` `(N, m)` with column means `mean`.
-
-    There are at most `most` of them. They come from the `N^2` inner products of the rows.
-    """
+    "Principal axes `(m, r)` of a dense or CSC `X` `(N, m)` with column means `mean`."
     (N, m), width = X.shape, max(X.shape[0], most)
     last = dict(subset_by_index=[max(0, N - most), N - 1], overwrite_a=True)
     values, vectors = eigh(inner_products(X, mean), **last)
@@ -184,17 +158,7 @@ def wide_axes(X, mean, most):
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #c1667b94
 class PrincipalAxes(Storage):
-    """Rotation to the principal axes that carry variance.
-
-    Parameters
-    ----------
-    X : (N, m) array, or a sparse matrix with many columns
-    most : int, default None, the largest number of axes
-
-    Attributes
-    ----------
-    mean : (m,) array, axes : (m, r) array with orthonormal columns, largest variance first
-    """
+    "Rotation to the principal axes that carry variance; `X` `(N, m)`."
 
     _found = {}
 
@@ -268,17 +232,7 @@ def where_known(rows, part):
 
 
 def joined_groups(groups, inverse, n):
-    """Groups of distinct rows; groups that have a row in common are one.
-
-    Parameters
-    ----------
-    groups : (N,) array, labels of the rows; inverse : (N,) int array, distinct row of each
-    n : int, number of distinct rows
-
-    Returns
-    -------
-    (n,) int array
-    """
+    """Groups of distinct rows; groups that have a row in common are one; `groups` `(N,)`, `inverse` `(N,)`."""
     label = np.unique(np.asarray(groups).ravel(), return_inverse=True)[1]
     table = sp.csr_matrix((np.ones(len(label)), (inverse, label)), (n, label.max() + 1))
     piece = connected_components(sp.bmat([[None, table], [table.T, None]]), directed=False)[1]
@@ -293,26 +247,7 @@ def joined_groups(groups, inverse, n):
 # %% ../../nbs/99_workshop/71_rows.ipynb #f7227af8
 @dataclass(frozen=True)
 class TrainingRows(Storage):
-    """Training rows, prepared once; `TrainingRows.of` makes them.
-
-    Attributes
-    ----------
-    X : (r, m) array or CSR matrix, distinct rows
-    y : (r, n) array, their mean features, NaN where unknown
-    coordinates : (r, k) array, `X` itself, or the coordinates of a wide table
-    known : (r,) bool array, rows with a feature
-    inverse : (N,) int array, number of the distinct row that each given row equals
-    weights : (r,) array, how often each row counts, or None if each counts once
-    groups : (r,) int array
-    given : (N, n) array, the features as they were given
-    axes : PrincipalAxes of the coordinates, or None; points : (r, k) array, along these axes
-    lent : (r, k) array, coordinates by which rows with gaps get their points, or None: `coordinates`
-    counts : (N,) array, how often each given row counts, or None if each counts once
-    asked : (N,) bool array, given rows whose feature is used; place : int array, their numbers
-        among the distinct rows whose feature is known
-    basis : PrincipalAxes of a wide table, None for others; reduced : (r, k) array or None, on it
-    lookup : RowLookup of the distinct rows
-    """
+    "Training rows, prepared once; `TrainingRows.of` makes them."
 
     X: np.ndarray
     y: np.ndarray
@@ -329,15 +264,7 @@ class TrainingRows(Storage):
 
     @classmethod
     def of(cls, X, y, sample_weight=None, groups=None, n_pca=None):
-        """Join equal rows.
-
-        Parameters
-        ----------
-        X : (N, m) array or CSR matrix; y : (N, n) array, NaN where the feature is not known
-        sample_weight : (N,) array of positive numbers, default None: all rows count once
-        groups : (N,) array, default None: every distinct row is a group of its own
-        n_pca : int, default None (no axes), most principal axes
-        """
+        "Join equal rows; `X` `(N, m)`, `y` `(N, n)`, `sample_weight` `(N,)`, `groups` `(N,)`."
         first, inverse = canonical_rows(X)
         weight = np.ones(len(y)) if sample_weight is None else sample_weight
         mean, mass = mean_of(inverse, np.nan_to_num(y), weight * np.isfinite(y).all(axis=1))
@@ -391,10 +318,7 @@ class TrainingRows(Storage):
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #f7227af9
 def lengths_beyond(rows, X, coordinates):
-    """Squared lengths `(q,)` that rows `X` `(q, m)` have beyond their `coordinates` `(q, k)`.
-
-    TrainingRows, `rows`, have found the coordinates.
-    """
+    "Squared lengths `(q,)` that rows `X` `(q, m)` have beyond their `coordinates` `(q, k)`."
     found = np.zeros(len(coordinates))
     if rows.basis is not None:
         for piece in chunks(len(found), 8 * X.shape[1], budget=2**24):
@@ -404,16 +328,7 @@ def lengths_beyond(rows, X, coordinates):
 
 
 def without_own(coordinates, beyond):
-    """Coordinates `(n, k)` on axes found without the row itself, to first order, and squared lengths `(n,)` beyond.
-
-    Without the row, the axes would leave about e = b / (1 - h)^2 of it, with b beyond them and the leverage h [Allen
-    1974]. On an axis on which the squares of all rows sum to s, it makes up the share e / s of its coordinate. With
-    few rows of many noisy columns that is most of it, and new rows have nothing of it.
-
-    Parameters
-    ----------
-    coordinates : (n, k) array; beyond : (n,) array, squared lengths that the rows have beyond them
-    """
+    """Coordinates `(n, k)` on axes found without the row itself, to first order, and squared lengths `(n,)` beyond."""
     total = np.einsum("ij,ij->i", coordinates, coordinates) + beyond
     sums = np.maximum(np.einsum("ij,ij->j", coordinates, coordinates), 1e-300)
     leverage = np.einsum("ij,ij,j->i", coordinates, coordinates, 1 / sums)
@@ -437,15 +352,8 @@ PROPOSED = 32  # rows that are proposed together
 
 
 def spread_rows(points, count, rng):
-    """Places `(count,)` of rows, each drawn in proportion to its squared distance to those before.
-
-    Several rows are proposed together by the distances before. A row is kept with the probability
-    that is left of its squared distance by those that were kept before it: as if drawn one by one.
-
-    Parameters
-    ----------
-    points : (N, k) array; count : int, at most N; rng : RandomState
-    """
+    """Places `(count,)` of rows, each drawn in proportion to its squared distance to those before;
+    `points` `(N, k)`."""
     points = points - points.mean(axis=0)
     lengths = np.einsum("ij,ij->i", points, points)
     least = 1e-12 * lengths.max()  # smaller squares are rounding
@@ -471,18 +379,7 @@ def spread_rows(points, count, rng):
 
 
 def landmark_rows(X, landmarks, random_state=None):
-    """Indices of the landmarks, the rows that represent all rows.
-
-    Parameters
-    ----------
-    X : (N, m) array or CSR matrix; of a wide table 64 principal axes are compared
-    landmarks : None for all rows; int, number drawn by k-means++; or (n,) int array of indices
-    random_state : int or None
-
-    Returns
-    -------
-    (n,) int array, increasing
-    """
+    "Indices of the landmarks, the rows that represent all rows; `X` `(N, m)`, `landmarks` `(n,)`."
     N = X.shape[0]
     if landmarks is None:
         return np.arange(N)
@@ -548,17 +445,7 @@ LAZY_LANDMARKS = 10_000  # where no number is given; more change nothing in the 
 
 
 def rows_of_lazy(tables, rows):
-    """Rows of lazy or other tables of one length.
-
-    Parameters
-    ----------
-    tables : sequence of dask arrays or frames, of tables in memory, or of None; the first is lazy
-    rows : function from the number of rows to the increasing numbers of those that are asked for
-
-    Returns
-    -------
-    found : list of tables in memory; rows : (n,) int array
-    """
+    "Rows of lazy or other tables of one length."
     import dask
 
     parts = {k: lazy_parts(table) for k, table in enumerate(tables) if is_lazy(table)}
@@ -575,19 +462,7 @@ def rows_of_lazy(tables, rows):
 
 
 def lazy_pool(tables, landmarks, random_state):
-    """The rows of lazy tables from which the landmarks are drawn, in memory.
-
-    Parameters
-    ----------
-    tables : X, y, sample_weight and groups, see `rows_of_lazy`
-    landmarks : None, int or (n,) int array, as in `IteratedDiffusionMap`
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    tables : list of tables in memory; landmarks : int, or None if all these rows are landmarks
-    rows : (n,) int array, their numbers
-    """
+    "The rows of lazy tables from which the landmarks are drawn, in memory; `landmarks` `(n,)`."
     if np.ndim(landmarks):
         found, rows = rows_of_lazy(tables, lambda count: landmark_numbers(landmarks, count))
         return found, None, rows
@@ -615,18 +490,8 @@ FEWEST_FRESH = 40  # rows below which a 95 % quantile is not one
 
 
 def fresh_rows(kept, X, y, groups, weight, random_state):
-    """Rows that were not fitted, and their features: at most as many as were.
-
-    Parameters
-    ----------
-    kept : (n,) int array, rows that are fitted
-    X, y : (N, m) and (N, f) arrays; groups, weight : (N,) arrays or None
-    random_state : int
-
-    Returns
-    -------
-    X, y : arrays; or None if fewer than 40 rows of other groups are left
-    """
+    """Rows that were not fitted, and their features: at most as many as were; `kept` `(n,)`, `X`
+    and `y` `(N, m)`, `groups` and `weight` `(N,)`."""
     free = np.isfinite(y).all(axis=1)
     free[kept] = False
     if weight is not None:

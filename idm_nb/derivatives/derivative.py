@@ -25,11 +25,7 @@ def gaussian_weights(distances, epsilon):
 
 # %% ../../nbs/03_derivatives/12_derivative_theorem.ipynb #68991143
 def _solve_moments(steps, changes, ridge, rcond, flat):
-    """Compute the least-squares map `(q, m, n)` from `steps` `(q, k, m)` to `changes` `(q, k, n)`.
-
-    `ridge` is relative to the trace of the second moments, `rcond` to their largest eigenvalue.
-    `flat` replaces the inverse of the eigenvalues below `rcond`.
-    """
+    "Compute the least-squares map `(q, m, n)` from `steps` `(q, k, m)` to `changes` `(q, k, n)`."
     k, m = steps.shape[1:]
     dual = k < m
     flipped = np.swapaxes(steps, 1, 2)
@@ -63,33 +59,8 @@ def local_linear_fit(
     dimension=None,
     with_errors=False,
 ):
-    """Fit the features around each query point by a weighted linear map.
-
-    Parameters
-    ----------
-    points : (N, m) array, features : (N, n) array, the training data
-    queries : (q, m) array, the points at which to fit
-    neighbors : (q, k) int array, weights : (q, k) array with rows of sum one
-    values : (q, n) array, default None
-        Features at the queries, if known: the fit passes through them. With None they are fitted
-        also (affine regression).
-    ridge : float, default 0; this share of the trace of the second moments is added to their
-        diagonal
-    rcond : float, default 1e-10; without a ridge, directions whose second moment is below this share
-        of the largest one count as flat
-    flat : float, default 0; replaces the inverse of the second moment in flat directions
-    correlation : (q,) array of bandwidths, default None
-        If given, compute the correlation estimate `Y X' / epsilon` instead of a regression.
-    dimension : int, default None
-        If given, the derivatives are projected on the estimated tangent space of this dimension.
-    with_errors : bool, default False; whether to return standard errors also
-
-    Returns
-    -------
-    values : (q, n) array, fitted (or given) features at the queries
-    derivatives : (q, n, m) array
-    errors : (q, n, m) array, standard errors of the derivatives; only if `with_errors`
-    """
+    """Fit the features around each query point by a weighted linear map; `points` `(N, m)`,
+    `queries` `(q, m)`, `neighbors` `(q, k)`, `values` `(q, n)`, `correlation` `(q,)`."""
     (q, k), m, n = neighbors.shape, points.shape[1], features.shape[1]
     fitted, derivatives, errors = np.empty((q, n)), np.empty((q, n, m)), np.empty((q, n, m))
     width = 32 * k * (m + n) + 64 * k * (n * m + k) * with_errors
@@ -132,21 +103,8 @@ def _first_admitted(near, distance, barred, width):
 
 # %% ../../nbs/03_derivatives/12_derivative_theorem.ipynb #5c574f06
 def admissible_neighbors(graph, neighborhood, queries, groups, query_groups, count):
-    """Find the nearest training points that are not in the group of the query.
-
-    Parameters
-    ----------
-    graph : NeighborGraph of the training points
-    neighborhood : the result of `graph.query` at the query points, or the graph itself
-    queries : (q, m) array
-    groups : (N,) int array, group of each training point
-    query_groups : (q,) int array, group of each query; -1 excludes nothing
-    count : int, number of neighbours wanted
-
-    Returns
-    -------
-    neighbors : (q, k) int array, distances : (q, k) array, `k <= count`, by increasing distance
-    """
+    """Find the nearest training points that are not in the group of the query; `queries` `(q, m)`,
+    `groups` `(N,)`, `query_groups` `(q,)`."""
     near, distance = neighborhood.neighbors, neighborhood.distances
     barred = groups[near] == query_groups[:, None]
     most = min(count, near.shape[1] - 1, len(groups) - np.bincount(groups).max())
@@ -175,11 +133,7 @@ N_TRIED = 600  # rows on which the values of k_r are compared
 
 
 def affine_fit(data, queries, near, distance, reach):
-    """Affine regression with the bandwidth of `reach`: values `(q, n)` and derivatives `(q, n, m)`.
-
-    `data` are the training points, features, weights (or None) and the ridge. `near` and `distance`
-    `(q, k)` list the neighbours of the `queries` `(q, m)`, by increasing distance.
-    """
+    "Affine regression with the bandwidth of `reach`: values `(q, n)` and derivatives `(q, n, m)`."
     points, features, sizes, ridge = data
     near, distance = near[:, : 4 * reach + 8], distance[:, : 4 * reach + 8]
     epsilon = distance[:, min(reach, near.shape[1]) - 1] ** 2 / 4
@@ -272,19 +226,8 @@ class LocalRegression(Storage):
 
 # %% ../../nbs/03_derivatives/12_derivative_theorem.ipynb #10b682a5
 def local_frames(points, queries, neighbors, weights):
-    """Compute the principal directions of the weighted, centred steps around each query point.
-
-    Parameters
-    ----------
-    points : (N, m) array, queries : (q, m) array
-    neighbors : (q, k) int array, weights : (q, k) array with rows of sum one
-
-    Returns
-    -------
-    variances : (q, r) array, `r = min(k, m)`, decreasing; divided by the bandwidth they are close
-        to one in tangent directions
-    frames : (q, m, r) array, the directions as columns
-    """
+    """Compute the principal directions of the weighted, centred steps around each query point;
+    `points` `(N, m)`, `neighbors` `(q, k)`."""
     r = min(neighbors.shape[1], points.shape[1])
     variances, frames = np.empty((len(queries), r)), np.empty((len(queries), points.shape[1], r))
     for piece in chunks(len(queries), 32 * points.shape[1] * neighbors.shape[1], budget=2**25):
@@ -303,11 +246,7 @@ def tangent_projectors(frames, dimension):
 
 # %% ../../nbs/03_derivatives/12_derivative_theorem.ipynb #88ab06f7
 def _regression_parts(steps, changes, slope, influence):
-    """What each neighbour adds to the error of a regression, `(q, k, n, m)`.
-
-    `steps` `(q, k, m)` and `changes` `(q, k, n)` have the roots of the weights, `slope` `(q, m, n)` is
-    the result, and `influence` `(q, m, k)` the matrix `B` that computes it from the changes.
-    """
+    "What each neighbour adds to the error of a regression, `(q, k, n, m)`."
     leverage = np.einsum("qka,qak->qk", steps, influence)
     rest = (changes - steps @ slope) / np.maximum(1 - leverage, 0.1)[:, :, None]
     return np.einsum("qak,qkn->qkna", influence, rest)
@@ -410,10 +349,7 @@ def estimate_derivative(
 
 # %% ../../nbs/03_derivatives/12_derivative_theorem.ipynb #a83280a5
 def _bandwidths(graph, near, features, epsilon):
-    """Bandwidths `(q,)` from `epsilon`: a number, an array or 'auto'.
-
-    `graph` and `features` `(N, n)` are of the training points, `near` lists those next to the queries.
-    """
+    "Bandwidths `(q,)` from `epsilon`: a number, an array or 'auto'."
     n_queries = len(near.distances)
     if isinstance(epsilon, str):
         check_choice("epsilon", epsilon, ("auto",))

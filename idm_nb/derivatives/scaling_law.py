@@ -76,10 +76,7 @@ def _positive_nearest(distances):
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #c607b62e
 def _bandwidth_grid(distances, n_bandwidths, top=10.0):
-    """Bandwidths `(q, L)` that increase to `top` times the last squared distance, and `r` `(q,)`.
-
-    `distances` `(q, k)` increase; `n_bandwidths` is the length `L` of each grid.
-    """
+    "Bandwidths `(q, L)` that increase to `top` times the last squared distance, and `r` `(q,)`."
     low = -(_positive_nearest(distances) ** 2) / (2 * np.log(np.finfo(float).eps))
     high = top * distances[:, -1] ** 2
     parts = np.maximum(np.rint((n_bandwidths - 1) / np.log2(high / low)), 1).astype(int)
@@ -87,10 +84,7 @@ def _bandwidth_grid(distances, n_bandwidths, top=10.0):
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #132ebbcd
 def _first_dimension(distances, epsilons, parts):
-    """Compute `d_1` `(q, L)` in closed form from `distances` `(q, k)`, the point itself included.
-
-    `epsilons` `(q, L)` and `parts` `(q,)` are the result of `_bandwidth_grid`.
-    """
+    "Compute `d_1` `(q, L)` in closed form from `distances` `(q, k)`, the point itself included."
     square, levels, out = distances**2, epsilons.shape[1], np.empty_like(epsilons)
     for r in np.unique(parts):
         rows = parts == r
@@ -105,13 +99,7 @@ def _first_dimension(distances, epsilons, parts):
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #cacabf87
 def _spectra(steps, distances, epsilons, *, centered=False, least=0):
-    """Compute eigenvalues of the weighted second moments, and effective numbers of neighbours.
-
-    For `steps` `(q, k, m)` and bandwidths `epsilons` `(q, L)` the eigenvalues are
-    `(q, L, min(k, m))`, decreasing, and the counts `(sum w)^2 / sum w^2` are `(q, L)`. A neighbour whose
-    entry of `distances` `(q, k)` is infinite does not count. `centered` measures the steps from their
-    weighted mean. Where a count is not above `least`, the eigenvalues are not computed but set to zero.
-    """
+    "Compute eigenvalues of the weighted second moments, and effective numbers of neighbours."
     k, m = steps.shape[1:]
     square = distances**2
     square = square - square.min(axis=1, keepdims=True)
@@ -132,10 +120,7 @@ def _spectra(steps, distances, epsilons, *, centered=False, least=0):
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #9be39910
 def _second_dimension(values, spacing, first):
-    """Compute `d_2` `(q, L)` from eigenvalues `values` `(q, L, r)` and the `first` dimension `(q, L)`.
-
-    `spacing` `(q,)` is the difference of the logarithms of the bandwidths.
-    """
+    """Compute `d_2` `(q, L)` from eigenvalues `values` `(q, L, r)` and the `first` dimension `(q, L)`."""
     r = values.shape[2]
     logs = 0.5 * np.log(np.maximum(values, 1e-300))
     exponents = np.gradient(logs, axis=1) / spacing[:, None, None]
@@ -149,10 +134,7 @@ def _second_dimension(values, spacing, first):
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #22fa5e4c
 def _disagreement(values, spacing, first, second):
-    """Compute `M` `(q, L)`; large at the ends, below dimension 1/2 and above the rank of `X X'`.
-
-    `values` and `spacing` are as in `_second_dimension`; `first` and `second` `(q, L)` are `d_1`, `d_2`.
-    """
+    "Compute `M` `(q, L)`; large at the ends, below dimension 1/2 and above the rank of `X X'`."
     rank = (values > 1e-13 * values[:, :, :1]).sum(axis=2)
     bounded = np.maximum(second, 1e-3)
     slopes = [np.abs(np.gradient(np.log(d), axis=1)) for d in (first, bounded)]
@@ -195,11 +177,7 @@ def dimension_curves(X, point, epsilons):
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #6966f368
 def _by_slope(steps, length, n_bandwidths):
-    """Bandwidth and dimension `(q,)` of the largest `d_1`; the point itself counts.
-
-    `length` `(q, k)` are the distances to the neighbours, and `n_bandwidths` are tried. The `steps` are
-    not used.
-    """
+    "Bandwidth and dimension `(q,)` of the largest `d_1`; the point itself counts."
     length = np.c_[np.zeros(len(length)), length]
     grid, parts = _bandwidth_grid(length, n_bandwidths)
     first = _first_dimension(length, grid, parts)
@@ -208,11 +186,7 @@ def _by_slope(steps, length, n_bandwidths):
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #0072f1d8
 def _by_agreement(steps, length, n_bandwidths):
-    """Bandwidth and dimension `(q,)` of the smallest `M`; copies of the point do not count.
-
-    `steps` `(q, k, m)` lead to the neighbours, `length` `(q, k)` are their lengths, and `n_bandwidths`
-    are tried.
-    """
+    "Bandwidth and dimension `(q,)` of the smallest `M`; copies of the point do not count."
     length = np.where(length > 0, length, np.inf)
     grid, parts = _bandwidth_grid(length, n_bandwidths)
     values, _ = _spectra(steps, length, grid)
@@ -223,10 +197,7 @@ def _by_agreement(steps, length, n_bandwidths):
 
 # %% ../../nbs/04_scaling_laws/13_scaling_laws.ipynb #ca06a954
 def _own_gaps(steps, length, n_bandwidths):
-    """`S(d)` and its bandwidth for every `d`, both `(q, r)`; copies of the point do not count.
-
-    `steps` `(q, k, m)`, `length` `(q, k)` and `n_bandwidths` are as in `_by_agreement`.
-    """
+    "`S(d)` and its bandwidth for every `d`, both `(q, r)`; copies of the point do not count."
     length = np.where(length > 0, length, np.inf)
     grid, _ = _bandwidth_grid(length, n_bandwidths, top=0.25)
     # with two effective neighbours the sampling error is one, the largest possible gap
@@ -241,11 +212,7 @@ RULES = {"max-slope": _by_slope, "agreement": _by_agreement, "gap": _own_gaps}
 
 
 def _by_rule(rule, X, points, n_neighbors, n_bandwidths):
-    """Indices `(q, k)` of the neighbours of `points` `(q, m)`, and the two results of a `rule`.
-
-    The neighbours are the nearest `n_neighbors` rows of `X` `(N, m)` besides the point itself;
-    `n_bandwidths` are tried at each point.
-    """
+    "Indices `(q, k)` of the neighbours of `points` `(q, m)`, and the two results of a `rule`."
     near, length = nearest(X, points, min(n_neighbors + 1, len(X)))
     new = length[:, :1] > 0  # a point that is no data point is not in its list
     near, length = (np.where(new, part[:, :-1], part[:, 1:]) for part in (near, length))

@@ -33,10 +33,7 @@ def row_index(indptr):
 
 
 def squared_lengths(sources, targets, rows, columns):
-    """Squared distances `(e,)` of the pairs `|sources[rows] - targets[columns]|^2`, from differences.
-
-    `sources` `(n, m)` and `targets` `(N, m)` are points, `rows` and `columns` `(e,)` int arrays.
-    """
+    """Squared distances `(e,)` of the pairs `|sources[rows] - targets[columns]|^2`, from differences."""
     out = np.empty(len(rows))
     for piece in chunks(len(rows), 16 * sources.shape[1], budget=2**20):
         gap = sources.take(rows[piece], axis=0)
@@ -55,15 +52,7 @@ def _sorted(index, distance):
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #f8df8f0b
 class Search(Storage):
-    """Search for the nearest of the stored points.
-
-    Parameters
-    ----------
-    points : (N, m) array
-    method : "auto", "kd_tree", "brute" or "pynndescent"
-        "auto" takes a k-d tree up to 8 columns, brute force up to 50000 points, else pynndescent.
-    width : int, default 30, length of the lists that pynndescent prepares
-    """
+    "Search for the nearest of the stored points; `points` `(N, m)`."
 
     def __init__(self, points, method="auto", width=30):
         check_choice("method", method, ("auto", "kd_tree", "brute", "pynndescent"))
@@ -73,12 +62,7 @@ class Search(Storage):
         self.points, self.method, self.width = points, method, width
 
     def nearest(self, queries, k):
-        """The `k` nearest points to each query `(q, m)`, by increasing distance, then by index.
-
-        Returns
-        -------
-        index : (q, k) int array, distance : (q, k) array; exact except with pynndescent
-        """
+        "The `k` nearest points to each query `(q, m)`, by increasing distance, then by index."
         if self.method == "kd_tree":
             distance, index = self.tree.query(queries, np.arange(1, k + 1))
             tied = (distance[:, 1:] == distance[:, :-1]).any(axis=1)
@@ -131,13 +115,8 @@ def nearest_others(points, k):
 
 
 def nearest_of_others(search, queries, k, labels, own):
-    """Index `(q, k)` of the nearest points whose label is another one, -1 where there are fewer.
-
-    Parameters
-    ----------
-    search : Search of N points; queries : (q, m) array; k : int
-    labels : (N,) int array, labels of the points; own : (q,) int array, those of the queries
-    """
+    """Index `(q, k)` of the nearest points whose label is another one, -1 where there are fewer;
+    `queries` `(q, m)`, `labels` `(N,)`, `own` `(q,)`."""
     index = np.full((len(queries), k), -1)
     rows, length = np.arange(len(queries)), min(n := len(labels), 2 * k)
     while len(rows):
@@ -152,11 +131,7 @@ def nearest_of_others(search, queries, k, labels, own):
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #a994ee47
 def edges_among(search, index, distance, k):
-    """Pairs `(i, j)` of points of a `search` with `|x_i - x_j| <= r_i`.
-
-    `index` and `distance` `(N, l)` list the nearest points of each point; its radius `r_i` is the
-    distance in column `k`. A list that ends inside the ties is extended, to `4 k + 9` or more.
-    """
+    "Pairs `(i, j)` of points of a `search` with `|x_i - x_j| <= r_i`."
     rows, rim = np.arange(len(index)), distance[:, k] * TIE
     pairs = [(rows, rows)]
     while True:
@@ -169,11 +144,7 @@ def edges_among(search, index, distance, k):
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #fe646a1b
 def edges_to(search, queries, rim, reach, width):
-    """Pairs `(query, j)` with a distance of at most `max(rim[query], reach[j])`.
-
-    The points `j` are those of the `search`, `queries` `(q, m)` new ones, `rim` `(q,)` and `reach`
-    `(N,)` lengths. The approximate search finds at most `width` pairs for each query.
-    """
+    "Pairs `(query, j)` with a distance of at most `max(rim[query], reach[j])`."
     points = search.points
     if search.method == "kd_tree":
         forward = _listed(search.tree.query_ball_point(queries, rim))
@@ -221,16 +192,7 @@ def csr_structure(rows, columns, shape):
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #257b3174
 class Neighborhood(Storage):
-    """Nearest training points of given points, and the edges to them.
-
-    Attributes
-    ----------
-    neighbors : (n, k + 1) int array, the nearest training points, by increasing distance
-    distances : (n, k + 1) array
-    indptr, indices : CSR structure `(n, N)` of the edges of the graph, columns sorted
-    radii : (n,) array, distance to the last neighbour of the list
-    rows : (e,) array, row number of every edge
-    """
+    "Nearest training points of given points, and the edges to them."
 
     def __init__(self, neighbors, distances, indptr, indices):
         self.neighbors, self.distances = neighbors, distances
@@ -327,10 +289,7 @@ def pieces(graph):
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #f6ed2293
 def warn_if_apart(graph, remedy=None):
-    """Warn if a graph, or a sparse matrix, is not connected; returns the number of components.
-
-    `remedy` says what to pass to the estimator; None proposes twice the neighbours of the graph.
-    """
+    "Warn if a graph, or a sparse matrix, is not connected; returns the number of components."
     count, label = pieces(graph)
     if count > 1:
         sizes = np.sort(np.bincount(label))[::-1]
@@ -348,14 +307,7 @@ def warn_if_apart(graph, remedy=None):
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #7c081d21
 def pair_histogram(blocks):
-    """Squared distances counted in logarithmic bins.
-
-    Returns
-    -------
-    squares : (B,) array, middles of the bins that hold entries of `blocks`, arrays of squares
-    counts : (B,) array
-    n_zero : int, number of pairs at distance zero
-    """
+    "Squared distances counted in logarithmic bins."
     counts = np.zeros(2**17, dtype=int)
     for square in blocks:
         bits = np.maximum(square, 0).ravel().view(np.int64)
@@ -385,20 +337,14 @@ def two_least(square):
 
 
 def distances_are_tied(least, dimension):
-    """Whether the two nearest points of most rows are at the same distance, @eq-tied.
-
-    `least` `(n, 2)` holds their squared distances, `dimension` is the dimension of the points.
-    """
+    "Whether the two nearest points of most rows are at the same distance, @eq-tied."
     least = least[np.isfinite(least[:, 1])]
     ratio = np.median(np.log(least[:, 1] / least[:, 0]) / 2) if len(least) else np.inf
     return bool(ratio * dimension < 0.02 * np.log(2))
 
 
 def _sampled_pairs(points, precomputed):
-    """`pair_histogram` of the distances from sampled points to all, and the number of these points.
-
-    The last value `(n, 2)` holds the squared distances to the two nearest others of each.
-    """
+    "`pair_histogram` of the distances from sampled points to all, and the number of these points."
     rows, least = check_random_state(0).permutation(points.shape[0])[:SAMPLED], []
 
     def watched(blocks):
@@ -423,29 +369,13 @@ TAIL = 1e-4  # kernel weights below it are left out
 
 
 def spectral_count(n_points, dimension, grid=False):
-    """Effective number of neighbours for eigenvalues of `n_points` points of a `dimension`.
-
-    It is @eq-spectral-count on random points, and 16 on a `grid`.
-
-    Examples
-    --------
-    >>> [round(spectral_count(8000, d)) for d in (1, 2, 3)]
-    [186, 28, 9]
-    """
+    "Effective number of neighbours for eigenvalues of `n_points` points of a `dimension`."
     d = max(dimension, 1)
     return DIMENSION_COUNT if grid else max(LEAST_COUNT, (n_points**2 / 10**d) ** (1 / (d + 2)))
 
 
 def kernel_reach(dimension):
-    """Neighbours for which the kernel is above `TAIL`, in effective numbers of neighbours.
-
-    A third more are counted, because an uneven sample has more points in some places.
-
-    Examples
-    --------
-    >>> [round(kernel_reach(d)) for d in (1, 2, 3)]
-    [4, 12, 27]
-    """
+    "Neighbours for which the kernel is above `TAIL`, in effective numbers of neighbours."
     return 1.3 * (-np.log(TAIL)) ** (dimension / 2) / gamma(dimension / 2 + 1)
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #1e92e7ec
@@ -539,11 +469,7 @@ RESIDUAL = 1e-6  # the error of an eigenvalue is of the order of its square
 
 
 def block_lanczos(matrix, n, rng):
-    """The `n` largest eigenpairs of a sparse symmetric matrix of norm about one, for large `n`.
-
-    The RandomState `rng` draws the start. Returns the values `(n,)`, increasing, and the vectors
-    `(N, n)`, with residuals `|A v - xi v|` of at most `RESIDUAL`.
-    """
+    "The `n` largest eigenpairs of a sparse symmetric matrix of norm about one, for large `n`."
     size, block = matrix.shape[0], 32  # smaller blocks make products slower, larger ones the basis
     basis = np.empty((size, min(size, int(2.6 * n) + 4 * block)), order="F")
     projected = np.zeros((basis.shape[1],) * 2)
@@ -587,11 +513,7 @@ def dense_eigenpairs(matrix, n):
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #5af78a57
 def with_missing_pairs(matrix, values, vectors, rng):
-    """The largest eigenpairs, after those were added that the complement of the `vectors` holds.
-
-    The `values` `(n,)` and `vectors` `(N, n)` are exact eigenpairs of the symmetric `matrix`, the
-    vectors orthonormal. The RandomState `rng` draws the starts. Returns values and vectors.
-    """
+    "The largest eigenpairs, after those were added that the complement of the `vectors` holds."
     n, top = len(values), np.abs(values).max()
     while True:
         low = values.min()
@@ -622,10 +544,7 @@ LARGE = 8000  # rows of a matrix that is larger than the cache
 
 
 def chebyshev_filter(matrix, n, rng):
-    """Polynomial of odd degree of a sparse symmetric matrix, with the same `n` leading eigenvectors.
-
-    The RandomState `rng` draws the start and the vector of the trace.
-    """
+    "Polynomial of odd degree of a sparse symmetric matrix, with the same `n` leading eigenvectors."
     size = matrix.shape[0]
     options = dict(which="LA", tol=0.1, return_eigenvectors=False, v0=rng.uniform(0.5, 1.5, size))
     top = eigsh(matrix, 1, **options)[0]
@@ -667,24 +586,7 @@ def large_eigenpairs(matrix, n, rng):
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #6dac822f
 def leading_eigenpairs(matrix, n, *, random_state=None):
-    """The `n` algebraically largest eigenvalues of a sparse symmetric matrix, and their vectors.
-
-    Parameters
-    ----------
-    matrix : (N, N) symmetric sparse matrix
-    n : int
-    random_state : int or None, for the start of the iteration
-
-    Returns
-    -------
-    values : (n,) array, decreasing, each as often as it occurs
-    vectors : (N, n) array, orthonormal columns with fixed signs
-
-    Raises
-    ------
-    RuntimeError
-        If the iteration does not converge; it names the remedies.
-    """
+    """The `n` algebraically largest eigenvalues of a sparse symmetric matrix, and their vectors; `matrix` `(N, N)`."""
     size, rng = matrix.shape[0], check_random_state(random_state)
     if size <= 600 or 5 * n > size:
         values, vectors = dense_eigenpairs(matrix.toarray(), n)

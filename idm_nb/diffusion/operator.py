@@ -77,20 +77,7 @@ class EuclideanMetric(Metric):
 
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #a5cb8099
 def kernel_matrix(metric, edges, epsilon, new=None):
-    """Gaussian kernel `exp(-length^2 / (2 epsilon))` on the edges of a neighbourhood.
-
-    Parameters
-    ----------
-    metric : Metric at the N points
-    edges : NeighborGraph of the points, or Neighborhood of the new points; no row may be empty
-    epsilon : float, bandwidth: variance of the kernel in each direction, a squared length
-    new : Metric at q new points, default None
-
-    Returns
-    -------
-    (N, N) CSR matrix, symmetric if the graph is; or `(q, N)`, the rows of the new points, each
-    scaled to a largest entry of about one.
-    """
+    "Gaussian kernel `exp(-length^2 / (2 epsilon))` on the edges of a neighbourhood."
     rows, columns = edges.rows, edges.indices
     here = metric if new is None else new
     directions = [here.squared_lengths(metric, rows, columns)]
@@ -105,21 +92,7 @@ def kernel_matrix(metric, edges, epsilon, new=None):
 
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #3a3e8515
 class DiffusionOperator(Storage):
-    """Markov matrix of a symmetric kernel, stored as the symmetric matrix that is similar to it.
-
-    Parameters
-    ----------
-    kernel : (N, N) symmetric CSR matrix of non-negative entries
-    epsilon : float, bandwidth of the kernel: one step is the heat flow for time `epsilon / 2`
-    alpha : float, default 1: exponent of the right normalisation; 1 removes the sampling density
-    keep_self : bool, default True: keep the diagonal (grids) or leave it out (random points)
-
-    Attributes
-    ----------
-    degrees : (N,) array, row sums `D` of the kernel
-    scale : (N,) array, square roots of the second row sums, `Dhat`
-    symmetric : (N, N) CSR matrix, `Dhat P Dhat^-1`
-    """
+    """Markov matrix of a symmetric kernel, stored as the symmetric matrix that is similar to it; `kernel` `(N, N)`."""
 
     _not_saved = ("symmetric",)  # only the eigensolver needs it
 
@@ -153,22 +126,7 @@ FLOOR = 1e-12  # Markov eigenvalues at or below this value carry no information
 
 
 class Spectrum(Storage):
-    """Eigenvalues and normalised eigenfunctions of a `DiffusionOperator`.
-
-    Parameters
-    ----------
-    operator : DiffusionOperator
-    n : int, number of eigenpairs, the constant function included
-    dimension : float, intrinsic dimension; sets the scale of density and eigenfunctions
-    random_state : int or None
-
-    Attributes
-    ----------
-    markov_eigenvalues : (n,) array, `1 = xi_0 > xi_1 >= ...`
-    laplacian_eigenvalues : (n,) array, `2 log(xi) / epsilon`, zero first
-    functions : (N, n) array, eigenfunctions with `1/N sum phi^2 q^(1 - 2 alpha) = 1`
-    density : (N,) array
-    """
+    "Eigenvalues and normalised eigenfunctions of a `DiffusionOperator`."
 
     def __init__(self, operator, n, dimension, *, random_state=None):
         self.markov_eigenvalues, vectors = leading_eigenpairs(
@@ -183,24 +141,8 @@ class Spectrum(Storage):
 
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #c7f7a8bc
 def extend(operator, kernel_rows, functions, eigenvalues):
-    """Nystrom extension of functions on the training points to new points: `P f` by eigenvalues.
-
-    Parameters
-    ----------
-    operator : DiffusionOperator
-    kernel_rows : (n, N) CSR matrix, the kernel between new and training points
-    functions : (N, k) array
-    eigenvalues : (k,) array of Markov eigenvalues
-
-    Returns
-    -------
-    (n, k) array; columns whose eigenvalue is not positive are zero
-
-    Raises
-    ------
-    ValueError
-        If a row of the kernel is zero: nothing relates that point to the training points.
-    """
+    """Nystrom extension of functions on the training points to new points: `P f` by eigenvalues;
+    `kernel_rows` `(n, N)`, `functions` `(N, k)`, `eigenvalues` `(k,)`."""
     weights = kernel_rows @ sp.diags_array(operator.degrees**-operator.alpha)
     total = np.asarray(weights.sum(axis=1)).reshape(-1, 1)
     if not np.all(total > 0):
@@ -271,23 +213,8 @@ class Diffusion(Storage):
 
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #50d64d2e
 def diffusion_coordinates(functions, laplacian_eigenvalues, time, *, rescaled=True, dimension=None):
-    """Coordinates of the diffusion map at a given time, computed from eigenfunctions.
-
-    Parameters
-    ----------
-    functions : (N, n) array, normalised eigenfunctions, the constant one first
-    laplacian_eigenvalues : (n,) array, zero first
-    time : float, diffusion time, a squared length
-    rescaled : True, False or "dimension-free"
-        True multiplies by `(2 pi)^(d/4) (4 t)^(d/4 + 1/2)`, so that short distances are those of
-        the manifold; "dimension-free" divides by the norm of the row instead, `2 sqrt(t) Phi /
-        |Phi|`, and keeps the constant function as the first column, which then varies.
-    dimension : float, needed for `rescaled=True`
-
-    Returns
-    -------
-    (N, n - 1) array, or (N, n) for "dimension-free"
-    """
+    """Coordinates of the diffusion map at a given time, computed from eigenfunctions; `functions`
+    `(N, n)`, `laplacian_eigenvalues` `(n,)`."""
     damped = functions * np.exp(laplacian_eigenvalues * time)
     if isinstance(rescaled, str):
         check_choice("rescaled", rescaled, ("dimension-free",))
@@ -337,11 +264,7 @@ def gaussian_entries(structure, squares, epsilon):
 
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #22f3503f
 def given_kernel(kind, X, epsilon):
-    """Kernel `(N, N)` of the training points, if `X` is no table of points.
-
-    `X` holds distances if `kind` is "precomputed", the kernel itself if it is "kernel". `epsilon`
-    is the bandwidth.
-    """
+    "Kernel `(N, N)` of the training points, if `X` is no table of points."
     check_symmetric(X, "a kernel" if kind == "kernel" else "a precomputed distance")
     if kind == "kernel":
         kernel = sp.csr_matrix(X)
@@ -358,10 +281,7 @@ def given_kernel(kind, X, epsilon):
 
 
 def given_rows(kind, X, epsilon):
-    """Kernel `(q, N)` of new points, and the training point that each coincides with, or -1.
-
-    `X` `(q, N)` holds distances or the kernel, as `kind` says; `epsilon` is the bandwidth.
-    """
+    "Kernel `(q, N)` of new points, and the training point that each coincides with, or -1."
     if kind == "kernel":
         return sp.csr_matrix(X), np.full(X.shape[0], -1)
     distances = stored_distances(X)
@@ -373,12 +293,7 @@ def given_rows(kind, X, epsilon):
 
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #01fcf9ab
 def choose_bandwidth(model, X):
-    """Bandwidth, diagonal and dimension for a `DiffusionMap` of `X`.
-
-    Returns
-    -------
-    test : KernelSum or None; epsilon : float; keep_self : bool; dimension : float
-    """
+    "Bandwidth, diagonal and dimension for a `DiffusionMap` of `X`."
     given, keep, test = not is_auto(model.epsilon), model.keep_self, None
     if model.metric == "kernel":
         if not given:
@@ -406,10 +321,7 @@ def whole_dimension(dimension):
 
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #78c7512c
 def checked_matrix(record, X, reset):
-    """Distances or a kernel `X`, dense or sparse, checked for `fit` (`reset`) or as new rows.
-
-    The estimator `record` keeps the columns of `X`, or holds those that `X` must have.
-    """
+    "Distances or a kernel `X`, dense or sparse, checked for `fit` (`reset`) or as new rows."
     options = dict(dtype=np.float64, accept_sparse="csr", reset=reset, copy=reset)
     options.update(ensure_all_finite=sp.issparse(X), ensure_min_samples=2 if reset else 1)
     X = validate_data(record, plain_table(X), **options)
@@ -442,13 +354,7 @@ def check_map_input(model, X):
 
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #ee13ab79
 class SpectralMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, BaseEstimator):
-    """Base of maps whose coordinates are the eigenfunctions of one `Diffusion`, `diffusion_`.
-
-    A subclass has a parameter `time`. Its `fit` sets `diffusion_` and `dimension_used_` (for
-    rescaled coordinates), and its `extend` returns the eigenfunctions at new rows.
-
-    `eigenfunctions_`, both kinds of eigenvalues and `density_` are described at `DiffusionMap`.
-    """
+    "Base of maps whose coordinates are the eigenfunctions of one `Diffusion`, `diffusion_`."
 
     markov_eigenvalues_ = property(lambda self: self.diffusion_.spectrum.markov_eigenvalues)
     laplacian_eigenvalues_ = property(lambda self: self.diffusion_.spectrum.laplacian_eigenvalues)
@@ -466,30 +372,14 @@ class SpectralMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, Ba
         return self.eigenfunctions_[:, 1:] * damping
 
     def coordinates(self, time, rescaled=True, *, X=None):
-        """Diffusion coordinates at a given time.
-
-        Parameters
-        ----------
-        time : float, diffusion time, a squared length
-        rescaled : True, False or "dimension-free", default True
-            True multiplies so that short distances are those of the manifold, "dimension-free"
-            gives each row the norm `2 sqrt(time)`, False returns the damped eigenfunctions.
-        X : new points as in `extend`, default None: the training points
-
-        Returns
-        -------
-        (n, n_components) array; one column more for "dimension-free"
-        """
+        "Diffusion coordinates at a given time."
         check_is_fitted(self)
         functions = self.eigenfunctions_ if X is None else self.extend(X)
         options = dict(rescaled=rescaled, dimension=self.dimension_used_)
         return diffusion_coordinates(functions, self.laplacian_eigenvalues_, time, **options)
 
     def diffusion_distances(self, rows, time, rescaled=True):
-        """Diffusion distances `(len(rows), N)` from training points `rows` to all training points.
-
-        `time` is the diffusion time, a squared length; `rescaled` is that of `coordinates`.
-        """
+        "Diffusion distances `(len(rows), N)` from training points `rows` to all training points."
         points = self.coordinates(time, rescaled)
         return np.linalg.norm(points[np.atleast_1d(rows)][:, None] - points, axis=2)
 
@@ -599,10 +489,7 @@ class DiffusionMap(SpectralMap):
 
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #acad9776
 def choose_time(model, n_coordinates, accuracy=0.2):
-    """Least time after which a coordinate of a fitted map is below `accuracy` times the first.
-
-    `model` is the map, `n_coordinates` the number of that coordinate, from 2 on.
-    """
+    "Least time after which a coordinate of a fitted map is below `accuracy` times the first."
     check_is_fitted(model)
     most = len(model.markov_eigenvalues_) - 1
     n = check_number("n_coordinates", n_coordinates, 2, most, integer=True)

@@ -18,20 +18,8 @@ from ..diffusion.numerics import Search
 
 # %% ../../nbs/05_flow/15_flow.ipynb #7f77cc2e
 def explained_steps(points, values, neighbors):
-    """How much of the steps from each point to its neighbours the feature explains.
-
-    Parameters
-    ----------
-    points : (N, m) array
-    values : (N, n) array, (estimated) features
-    neighbors : (N, k) int array, near points of each point
-
-    Returns
-    -------
-    explained : (N,) array, sum of squares of the steps as fitted by a linear map of the changes
-    total : (N,) array, sum of squares of the steps
-    changed : (N,) array, sum of squares of the changes of the feature
-    """
+    """How much of the steps from each point to its neighbours the feature explains; `points` `(N,
+    m)`, `values` `(N, n)`, `neighbors` `(N, k)`."""
     n = values.shape[1]
     explained, total, changed = np.empty((3, len(points)))
     width = 16 * neighbors.shape[1] * (n + points.shape[1])
@@ -54,15 +42,7 @@ NEAR_ROWS = 32  # neighbours on which steps and changes are compared
 
 
 def local_geometry(points, values):
-    """The factor that scales the feature, and the fibre share.
-
-    The share is the part of the local steps that a linear function of the changes of the feature
-    does not explain.
-
-    Parameters
-    ----------
-    points : (N, m) array; values : (N, n) array, (estimated) features
-    """
+    "The factor that scales the feature, and the fibre share; `points` `(N, m)`, `values` `(N, n)`."
     k = min(max(NEAR_ROWS, 4 * values.shape[1]), len(points) - 1)
     near = Search(points).nearest(points, k + 1)[0][:, 1:]
     explained, total, changed = explained_steps(points, values, near)

@@ -20,13 +20,8 @@ NEGLIGIBLE = 1e-3  # smaller weights of a change of the lengths are dropped
 
 
 class Change(Storage):
-    """What one step has changed of the squared lengths of the closed form, times a weight.
-
-    Parameters
-    ----------
-    weight : float; points : (N, m) array, closed form at that step
-    images : (N, M) array of rows of norm one; time : float, their diffusion time
-    """
+    """What one step has changed of the squared lengths of the closed form, times a weight; `points`
+    `(N, m)`, `images` `(N, M)`."""
 
     def __init__(self, weight, points, images, time):
         self.weight, self.points, self.images, self.time = weight, points, images, time
@@ -42,20 +37,7 @@ class Change(Storage):
 
 
 class ArcMetric(Metric):
-    """Squared lengths of a step, @eq-damped: the closed form, and what the steps before changed.
-
-    Parameters
-    ----------
-    points : (N, m) array, @eq-closed-form at this step
-    before : list of Change, default none: after the step before
-    left : float, default 1: `1 - tau` of this step, which multiplies the changes
-
-    Examples
-    --------
-    >>> metric = ArcMetric(np.array([[0.0], [2.0]]))
-    >>> metric.squared_lengths(metric, np.array([0]), np.array([1]))
-    array([4.])
-    """
+    """Squared lengths of a step, @eq-damped: the closed form, and what the steps before changed; `points` `(N, m)`."""
 
     def __init__(self, points, before=(), left=1.0):
         self.points = points
@@ -78,19 +60,8 @@ MOST_COMPONENTS = 500  # of "auto"; in many dimensions the rule asks for more th
 
 
 class DiffusionStep(Storage):
-    """One step of the iteration: from a metric to images of norm one, and to those of new points.
-
-    Parameters
-    ----------
-    metric : ArcMetric of the N training points
-    sizes : (int, int), neighbours of the bandwidth and eigenfunctions
-    time_factor : float; random_state : int or None
-
-    Attributes
-    ----------
-    images : (N, M) array of rows of norm one; time, epsilon : floats
-    n_connected_components : int, pieces of the neighbour graph
-    """
+    """One step of the iteration: from a metric to images of norm one, and to those of new points;
+    `sizes` `(int, int)`."""
 
     def __init__(self, metric, sizes, time_factor, random_state=None):
         self.metric, N, (near, n) = metric, len(metric.points), sizes

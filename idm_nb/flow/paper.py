@@ -32,20 +32,7 @@ def bounded_power(base, exponent):
 
 
 def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine, cutoff=1e-15):
-    """Algorithm 1: derivative `(q, m, n)`, dimension `(q,)` and density `(q,)` at `q` points.
-
-    Three misprints have only one reading and are corrected: squared distances in step 3, the
-    exponent of step 9, and substep (j) with differences to the bandwidth before.
-
-    Parameters
-    ----------
-    steps : (q, k, m) array, from each point to its neighbours, by increasing length, itself first
-    changes : (q, k, n) array, of the feature along these steps
-    n_points : int, the paper's `N`; n_bandwidths : int, its `L`
-    tuning : "d1" or "scaling laws", step 4 without or with its substeps (e) to (j)
-    affine : bool, whether the feature at the points is unknown: a regression with a constant term
-    cutoff : float, default 1e-15, relative to the largest: eigenvalues that step 12 takes for zero
-    """
+    "Algorithm 1: derivative `(q, m, n)`, dimension `(q,)` and density `(q,)` at `q` points."
     d = np.linalg.norm(steps, axis=2)  # step 1, by increasing distance, the point itself first
     eps_min = -(_positive_nearest(d) ** 2) / (2 * np.log(np.finfo(float).eps))  # step 3
     eps_max = 10 * d[:, -1] ** 2
@@ -88,11 +75,7 @@ def algorithm_1(steps, changes, n_points, n_bandwidths, tuning, affine, cutoff=1
 
 # %% ../../nbs/05_flow/16_to_the_letter.ipynb #fffa95f1
 def feature_lengths(start, derivatives, end, reach, tau, squares):
-    """Step 3: `d_H` from points `start` `(q, m)` to points `end` `(p, m)`, CSR `(q, p)`.
-
-    Only steps within `reach` `(q,)` are stored. `derivatives` `(q, m, n)` are those at the start, `tau`
-    is the weight of the feature, and `squares` says whether squared lengths are mixed.
-    """
+    "Step 3: `d_H` from points `start` `(q, m)` to points `end` `(p, m)`, CSR `(q, p)`."
     found = []
     for part in chunks(len(start), 32 * len(end) * (1 + derivatives.shape[2])):
         here = np.einsum("qm,qmn->qn", start[part], derivatives[part])
@@ -111,10 +94,7 @@ CORRECTIONS = ("bandwidth", "density", "rates", "squares")
 
 # %% ../../nbs/05_flow/16_to_the_letter.ipynb #a475b9fa
 class PaperStep(Storage):
-    """One iteration of Algorithm 2: points `x` `(N, m)`, features `y` `(N, n)`, the next points.
-
-    With `tau=0` it is the rescaled diffusion map of `x`. `model` holds the other parameters.
-    """
+    "One iteration of Algorithm 2: points `x` `(N, m)`, features `y` `(N, n)`, the next points."
 
     def __init__(self, x, y, tau, model):
         self.x, self.y, self.tau, self.fixed, N = x, y, tau, checked_corrections(model), len(x)
@@ -152,10 +132,7 @@ class PaperStep(Storage):
     mix = property(lambda self: (self.tau, "squares" in self.fixed))
 
     def local(self, points, index, affine):
-        """Algorithm 1 at `points` `(q, m)`; `index` `(q, k)` are their neighbours, themselves first.
-
-        `affine` is True at new points, where the feature is not known.
-        """
+        "Algorithm 1 at `points` `(q, m)`; `index` `(q, k)` are their neighbours, themselves first."
         x, y, found = self.x, self.y, []
         for part in chunks(len(points), 48 * index.shape[1] * x.shape[1]):
             steps = x[index[part]] - points[part][:, None]
@@ -213,11 +190,7 @@ def checked_corrections(model):
 
 # %% ../../nbs/05_flow/16_to_the_letter.ipynb #da14082c
 def iterated(model, x, y, image):
-    """Algorithm 2: the list of `PaperStep`, and the share of `image` that a linear map leaves.
-
-    `model` has the parameters, `x` `(N, m)` are the points and `y` `(N, n)` their features; `image`
-    `(N, M)` is the diffusion map of the features.
-    """
+    "Algorithm 2: the list of `PaperStep`, and the share of `image` that a linear map leaves."
     steps, residuals = [], [linear_map(x, image)[1]]
     automatic = model.n_iterations == "auto"
     for _ in range(20 if automatic else model.n_iterations):

@@ -460,13 +460,7 @@ def taus_of(tau):
 # %% ../../nbs/09_estimator/37_estimator.ipynb #1ad6dc6f
 @dataclass(frozen=True)
 class FitOptions:
-    """The parameters of an `IteratedDiffusionMap`, checked.
-
-    Attributes
-    ----------
-    regressor : unfitted FeatureRegressor; flow : Flow, not yet run; taus : list of float
-    seed : int, of everything random; others : as in `IteratedDiffusionMap`
-    """
+    "The parameters of an `IteratedDiffusionMap`, checked."
 
     regressor: FeatureRegressor
     flow: Flow
@@ -517,19 +511,7 @@ def names_of(y):
 
 
 def prepare(model, options, X, y, sample_weight, groups):
-    """Checked rows that count, prepared.
-
-    Parameters
-    ----------
-    model : IteratedDiffusionMap, for the names in errors; options : FitOptions
-    X, y, sample_weight, groups : as in `IteratedDiffusionMap.fit`
-
-    Returns
-    -------
-    rows : TrainingRows; fresh : rows and features that were not fitted, or None
-    about : dict of `landmarks`, `whole`, `columns` and `one_feature`, see `FittedMap`
-    told : dict of `grouped`, `names`, `what` and `features`, see `audit`
-    """
+    "Checked rows that count, prepared."
     names = names_of(y)
     landmarks, drawn, seed = options.landmarks, None, options.seed
     if is_lazy(X):
@@ -563,17 +545,7 @@ def prepare(model, options, X, y, sample_weight, groups):
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #b7530206
 def nearest_rows(fitted, plain, n_asked=500):
-    """`Nearest` of the rows of a FittedMap as they were given, each placed as a new one.
-
-    Parameters
-    ----------
-    fitted : FittedMap; plain : TrainingRows, whose distances are those in the data
-    n_asked : int, default 500, most rows that are placed
-
-    Returns
-    -------
-    Nearest, None for fewer than 40 rows
-    """
+    "`Nearest` of the rows of a FittedMap as they were given, each placed as a new one."
     rows, known, place = fitted.rows, fitted.rows.known, fitted.rows.place
     n, y, rng = len(place), rows.given[rows.asked], np.random.default_rng(0)
     if n < 4 * N_NEAR:
@@ -596,10 +568,7 @@ def nearest_rows(fitted, plain, n_asked=500):
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #fe1b8692
 def find_branches(rows, estimate, verdict, options, support=None):
-    """The `Branches` of TrainingRows, `rows`, by the `estimate` and the `options`.
-
-    If the `verdict` does not beat chance, there is one branch. `support` as in `fit_map`.
-    """
+    "The `Branches` of TrainingRows, `rows`, by the `estimate` and the `options`."
     few = verdict.visible > 0.5 and verdict.r2 > 0.5  # nothing can be said for sure
     log_odds = options.log_odds if verdict.beats_chance or few else np.inf
     found = Branches(rows.points[rows.known], estimate.held_out_, log_odds=log_odds)
@@ -628,10 +597,7 @@ def taus_needed(fitted, taus, options):
 
 
 def error_model(fitted, placed=None, fresh=None, hidden=lambda X: None):
-    """The `ErrorModel` of a map, `fitted`: of held-out residuals, or of `fresh` rows as `placed`.
-
-    `hidden` returns for rows `(q, m)` the variances `(q, n)` of `ErrorModel`, or None.
-    """
+    "The `ErrorModel` of a map, `fitted`: of held-out residuals, or of `fresh` rows as `placed`."
     if fresh is None:
         values = fitted.estimate.held_out_
         unsure = hidden(fitted.rows.X[fitted.rows.known])
@@ -645,10 +611,7 @@ def error_model(fitted, placed=None, fresh=None, hidden=lambda X: None):
 
 
 def final_verdict(fitted, plain, placed, fresh):
-    """The verdict of a map, `fitted`, with the nearest rows.
-
-    If there are `fresh` rows, `placed`, its share is that of these; `plain` as in `nearest_rows`.
-    """
+    "The verdict of a map, `fitted`, with the nearest rows."
     verdict = fitted.verdict
     if fresh is not None:
         held_out = HeldOut(fresh[1], placed.values, random_state=fitted.seed)
@@ -658,13 +621,7 @@ def final_verdict(fitted, plain, placed, fresh):
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #e69211e9
 def geometry_of(rows, estimate, verdict, options, support=None):
-    """The parts of a `FittedMap` that depend on distances, as a dict.
-
-    Parameters
-    ----------
-    rows : TrainingRows; estimate : FeatureRegressor of them; verdict : Verdict; options : FitOptions
-    support : see `fit_map`
-    """
+    "The parts of a `FittedMap` that depend on distances, as a dict."
     branches = find_branches(rows, estimate, verdict, options, support)
     values, branch = completed(rows, estimate, branches)
     scale, share = local_geometry(rows.points, values)
@@ -673,31 +630,13 @@ def geometry_of(rows, estimate, verdict, options, support=None):
 
 
 def estimated(rows, options, what="y", cautions=()):
-    """The fitted FeatureRegressor of TrainingRows, `rows`, by the `options`, and its `Verdict`.
-
-    `what` is the name of the feature, and `cautions` are those of `audit`.
-    """
+    "The fitted FeatureRegressor of TrainingRows, `rows`, by the `options`, and its `Verdict`."
     estimate = clone(options.regressor).fit_rows(rows)
     return estimate, judge(estimate, cautions=cautions, names=[what])
 
 
 def fit_map(rows, estimate, verdict, options, fresh, about, stretch=None, support=None, **known):
-    """The map of rows, without side effects.
-
-    Parameters
-    ----------
-    rows : TrainingRows; estimate, verdict : see `estimated`; options : FitOptions
-    fresh : rows `(q, m)` and features `(q, n)` that are not fitted, or None
-    about : dict of attributes of `FittedMap`, see `prepare`
-    stretch : (m, k) array, default None, by which rows of a table that is not wide are multiplied
-        before distances are taken: branches, neighbours and coordinates depend on it, predictions do not
-    support : float, default None: all branches; the least support of two, in nats
-    known : `hidden` of `error_model`
-
-    Returns
-    -------
-    FittedMap
-    """
+    "The map of rows, without side effects; `fresh` `(q, m)`, `stretch` `(m, k)`."
     announce(options.verbose, "branches of the level sets")
     trusts = {"held-out": 0.0, "posterior": 1 - estimate.noise_share_, "known": 1.0}
     shown = rows if stretch is None else stretched(rows, stretch)

@@ -91,10 +91,7 @@ class StretchedMetric(Metric):
 
 # %% ../../nbs/02_local_kernels/09_local_kernels.ipynb #386fe92e
 def inverse_square_root(covariances, *, rank=None):
-    """Factors `L (N, r, m)` so that `L' L` is the (pseudo-)inverse of each covariance `(N, m, m)`.
-
-    With `rank`, an int, only so many leading directions are kept.
-    """
+    "Factors `L (N, r, m)` so that `L' L` is the (pseudo-)inverse of each covariance `(N, m, m)`."
     values, vectors = np.linalg.eigh(covariances)
     values, vectors = values[:, ::-1], vectors[:, :, ::-1]
     keep = values > 1e-10 * values[:, :1]
@@ -151,10 +148,7 @@ def _full(name, value, shape):
 
 
 def _check_generator_input(X, inverse_covariance, drift, density):
-    """Check `X`, `inverse_covariance`, `drift` and `density` of `local_generator`.
-
-    Returns the last three in full shape: `(N, m, m)`, `(N, m)` or None, and `(N,)`.
-    """
+    "Check `X`, `inverse_covariance`, `drift` and `density` of `local_generator`."
     n, m = X.shape
     inverse = _full("inverse_covariance", inverse_covariance, (n, m, m))
     if np.abs(inverse - np.swapaxes(inverse, -1, -2)).max() > 1e-8 * np.abs(inverse).max():
@@ -269,11 +263,7 @@ def local_generator(
 
 # %% ../../nbs/02_local_kernels/09_local_kernels.ipynb #024db1c6
 def _neighbors_reached(X, start, factors, epsilon):
-    """Number of neighbours beyond which the kernel has decayed.
-
-    `X` and `start` `(N, m)` are the points with and without drift, `factors` the linear maps of the
-    metric, `epsilon` is the bandwidth.
-    """
+    "Number of neighbours beyond which the kernel has decayed."
     stretch = np.linalg.svd(factors, compute_uv=False)
     narrowest = np.where(stretch > 1e-5 * stretch[:, :1], stretch, np.inf).min(axis=1)
     width = np.sqrt(2 * np.log(1e6) * epsilon) / np.maximum(narrowest, 1e-150)

@@ -21,15 +21,8 @@ from .kernel import fold_of_rows, gaussian, squared_distances
 
 # %% ../../nbs/07_regression/26_errors.ipynb #b7a10001
 def likelihood_weights(terms, squares, mass, share, n_steps=300):
-    """Weights of variances that maximise the normal likelihood of residuals, @eq-variance-weights.
-
-    Parameters
-    ----------
-    terms : (k, n, f) array, variances, in units of the mean squared residual
-    squares : (n, f) array, squared residuals in that unit; mass : (n,) array, weights of rows
-    share : float, share of the constant that is always there
-    n_steps : int, default 300
-    """
+    """Weights of variances that maximise the normal likelihood of residuals, @eq-variance-weights;
+    `squares` `(n, f)`, `mass` `(n,)`."""
     weights, mass = np.full(len(terms), 1 / len(terms)), np.repeat(mass, squares.shape[1])
     terms, squares = terms.reshape(len(terms), -1).T, squares.ravel()
     for _ in range(n_steps):
@@ -45,11 +38,7 @@ def weighted(terms, weights, share):
 
 
 def ranked_ratios(terms, squares, mass, share, groups, random_state=0):
-    """Sorted ratios of residuals to standard errors, and the share of new rows that lie below each.
-
-    `terms`, `squares`, `mass` and `share` as in `likelihood_weights`. The weights come from other folds
-    of `groups` `(n,)`, drawn by `random_state`; a new group counts as one more.
-    """
+    "Sorted ratios of residuals to standard errors, and the share of new rows that lie below each."
     fold, ratios = fold_of_rows(groups, 5, random_state), np.empty_like(squares)
     for out in (fold == k for k in range(fold.max() + 1)):
         weights = likelihood_weights(terms[:, ~out], squares[~out], mass[~out], share)
@@ -69,20 +58,8 @@ def quantile_of(ratios, ranks, coverage):
 
 
 class PosteriorVariance(Storage):
-    """Posterior variance of a Gaussian kernel as wide as the median distance between rows.
-
-    Parameters
-    ----------
-    points : (N, k) array; max_rows : int, default 1000, rows from which it is computed
-    random_state : int or None, draws them
-    beyond : (N,) array, default zero, squared lengths of rows beyond their coordinates `points`:
-        those of two rows are orthogonal and count in the distance, so that new rows of a wide table
-        are as far from the others as those by which its axes are made
-
-    Attributes
-    ----------
-    left_out : (n,) array, its values at the `drawn` rows without the row itself; drawn : (n,) int
-    """
+    """Posterior variance of a Gaussian kernel as wide as the median distance between rows; `points`
+    `(N, k)`, `beyond` `(N,)`."""
 
     noise = 1e-3  # of the kernel, in units of its height
     beyond = None  # in files of former versions, which do not count it
@@ -120,17 +97,8 @@ class PosteriorVariance(Storage):
 
 # %% ../../nbs/07_regression/26_errors.ipynb #dcb0bd91
 def variances(lists, posterior, mass, squares):
-    """The four variances of @eq-standard-error, in units of the mean squared residual.
-
-    Parameters
-    ----------
-    lists : list of (q, k) int arrays, near rows, -1 for none; posterior : (q,) array
-    mass : (N,) array, weights of all rows; squares : (N, f) array, their mean squared residuals
-
-    Returns
-    -------
-    (2 + len(lists), q, f) array
-    """
+    """The four variances of @eq-standard-error, in units of the mean squared residual; `lists` `(q,
+    k)`, `posterior` `(q,)`, `mass` `(N,)`, `squares` `(N, f)`."""
     terms = [np.ones((len(posterior), squares.shape[1]))]
     for index in lists:
         weight = np.where(index < 0, 0, mass[index])[:, :, None]
@@ -141,10 +109,7 @@ def variances(lists, posterior, mass, squares):
 
 # %% ../../nbs/07_regression/26_errors.ipynb #one-more-code
 def by_one_more(variance, features, n):
-    """What one more row or group adds to the `variance` `(f,)` of residuals of `n`, @eq-one-more.
-
-    `features` are `(k, f)`, or None: nothing is added.
-    """
+    "What one more row or group adds to the `variance` `(f,)` of residuals of `n`, @eq-one-more."
     steps = [half_step(y) for y in features.T] if features is not None else 0 * variance
     return np.maximum(np.square(steps) - variance, 0) / (n + 1)
 
@@ -222,11 +187,7 @@ class ErrorModel(Storage):
         return self.variance(self.axes(X), np.broadcast_to(beyond, len(X)))
 
     def __call__(self, X, values=None, variance=None, hidden=0.0):
-        """Standard errors `(q, f)` at rows `(q, m)`.
-
-        `values` `(q, f)` are predictions and `hidden` `(q, f)` the further variance, if training had
-        them; `variance` `(q,)` is that of `posterior`.
-        """
+        "Standard errors `(q, f)` at rows `(q, m)`."
         points, k = self.axes(X), min(self.n_near, len(self.mass))
         asked = zip(self.searches, (points, values), strict=False)
         near = [search.nearest(at, k)[0] for search, at in asked]

@@ -36,13 +36,7 @@ def half_step(values):
 
 
 def held_out_rows(rows, values, random_state=0):
-    """`HeldOut` of the rows as they were given.
-
-    Parameters
-    ----------
-    rows : TrainingRows; values : (k, n) array, held-out values of the distinct rows with a feature
-    random_state : int
-    """
+    "`HeldOut` of the rows as they were given; `values` `(k, n)`."
     groups = rows.groups_of_known()
     of_rows = lambda part: None if part is None else part[rows.place]
     counts = None if rows.counts is None else rows.counts[rows.asked]
@@ -216,18 +210,8 @@ def some_of(order, labels, n, least):
 
 
 class Refits(Storage):
-    """Predictions of one estimate, fitted to a quarter and to a half, at rows that are new to both.
-
-    Parameters
-    ----------
-    part : fitted FeatureEstimate; X, y : (N, m) and (N, n) arrays, its training data
-    sample_weight, groups : (N,) arrays or None; random_state, n_jobs : as in `FeatureRegressor`
-
-    Attributes
-    ----------
-    rows : (n,) int array, the new rows; values : list of 2 (n, n') arrays
-    sizes : list of 3 int, rows of the quarter, the half, and the estimate itself
-    """
+    """Predictions of one estimate, fitted to a quarter and to a half, at rows that are new to both;
+    `X` and `y` `(N, m)`, `sample_weight` and `groups` `(N,)`."""
 
     def __init__(
         self, part, X, y, *, sample_weight=None, groups=None, random_state=None, n_jobs=None
@@ -256,14 +240,8 @@ def can_refit(part, groups, n):
 
 # %% ../../nbs/07_regression/25_held_out.ipynb #68cfba18
 def curve_of(refits, held_out, y, bounds=None, *, sample_weight=None, groups=None):
-    """The `LearningCurve` of an estimate.
-
-    Parameters
-    ----------
-    refits : Refits of the estimate; held_out, y : (N, n) arrays, its held-out values and the feature
-    bounds : pair of (n,) arrays, default None, limits of the predictions
-    sample_weight, groups : (N,) arrays or None
-    """
+    """The `LearningCurve` of an estimate; `held_out` and `y` `(N, n)`, `bounds` `(n,)`,
+    `sample_weight` and `groups` `(N,)`."""
     rows = refits.rows
     of_new = lambda values: None if values is None else values[rows]
     values = [*refits.values, held_out[rows]]

@@ -74,14 +74,8 @@ def mean_of_others(features, groups=None, weights=None):
 
 
 def left_out(residuals, rest, groups=None):
-    """Residuals without the row, or without its whole group, @eq-left-out.
-
-    Parameters
-    ----------
-    residuals : (N, n) array, `(I - H) y`, or `M y` for a multiple `M` of `I - H`
-    rest : callable, rows `(b, g)` of groups of one size to blocks `(I - H)_GG`, None to the diagonal
-    groups : (N,) int array, default None: every row for itself
-    """
+    """Residuals without the row, or without its whole group, @eq-left-out; `residuals` `(N, n)`,
+    `rest` `(b, g)`, `groups` `(N,)`."""
     # a row that determines its own value
     found = residuals / np.maximum(rest(None), 1e-12)[:, None]
     if groups is not None:
@@ -105,10 +99,7 @@ def of_inverse(inverse):
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #8f7560af
 def of_root(U, weight=1.0):
-    """The `rest` of `left_out` for `M = U diag(weight) U'` with `U` `(N, q)` and `weight` `(q,)`.
-
-    Only its blocks are multiplied out, from a few MiB of `U` at a time.
-    """
+    "The `rest` of `left_out` for `M = U diag(weight) U'` with `U` `(N, q)` and `weight` `(q,)`."
     root = np.sqrt(weight)
 
     def rest(rows):
@@ -159,20 +150,12 @@ class Smoother(Storage, ABC):
     "A linear smoother: `tune` on a few rows, `fit` to all with held-out residuals, `predict`."
 
     def tune(self, X, y, groups, s):
-        """Choose parameters on rows `X` `(n, m)` with features `y` `(n, k)`; returns self.
-
-        `groups` `(n,)` of rows are left out together; `s` `(n,)` are the roots of weights.
-        """
+        "Choose parameters on rows `X` `(n, m)` with features `y` `(n, k)`; returns self."
         return self
 
     @abstractmethod
     def fit(self, X, y, groups, s, others, landmarks, held):
-        """Fit to all rows and set `residuals` `(h, n)` of the rows `held` `(h,)`.
-
-        `X`, `y`, `groups` and `s` are those of `tune`. `others` `(k,)` are the rows whose held-out
-        errors may still choose among a few values; `landmarks` `(M,)` are the centres of kernels,
-        or None for all rows.
-        """
+        "Fit to all rows and set `residuals` `(h, n)` of the rows `held` `(h,)`."
 
     @abstractmethod
     def predict(self, X):
@@ -192,21 +175,7 @@ def smoother_input(sample_weight, groups, n):
 
 
 class CrossTuned(FeatureEstimate):
-    """Estimate by a smoother whose parameters are chosen outside the fold they are used for.
-
-    A subclass defines the method `smoother`, which returns a new `Smoother`.
-
-    Parameters
-    ----------
-    max_dense : int, default 1500, rows up to which kernels have all rows as centres
-    n_landmarks : int, default 1000, centres beyond that
-    random_state : int or None, default 0, draws folds, rows for the tuning, and landmarks
-
-    Attributes
-    ----------
-    models_ : list of Smoother, one per fold; fold_ : (N,) int array
-    residuals_ : (N, n) array; seen_ : int; seconds_ : float
-    """
+    "Estimate by a smoother whose parameters are chosen outside the fold they are used for."
 
     n_tried = 400  # rows on which parameters are tuned
 
@@ -265,13 +234,7 @@ def in_tens(groups, n):
 
 
 class RowSpectrum:
-    """Singular value decomposition of the weighted rows `s (X - mean)`, for dense or sparse `X`.
-
-    Attributes
-    ----------
-    mean : (m,) array; U : (N, r) array; size : (r,) array, without directions of no spread
-    whole : (N, r + 1) array, `U` and the direction of the mean
-    """
+    "Singular value decomposition of the weighted rows `s (X - mean)`, for dense or sparse `X`."
 
     def __init__(self, X, s):
         self.X, self.s = X, s
@@ -312,10 +275,7 @@ class RidgeSmoother(Smoother):
         self.spectrum = spectrum
 
     def smoothed(self, spectrum, y, s, ridge):
-        """Slopes along the directions, residuals, and the `rest` of `left_out`, for a `ridge`.
-
-        `spectrum` is the `RowSpectrum` of the rows with `y` and `s`, see `tune`.
-        """
+        "Slopes along the directions, residuals, and the `rest` of `left_out`, for a `ridge`."
         U, size = spectrum.U, spectrum.size
         target = s[:, None] * (y - np.average(y, axis=0, weights=s**2))
         share, along = size**2 / (size**2 + ridge), U.T @ target
@@ -383,19 +343,8 @@ def gaussian(first, second, length=1.0):
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #24f76016
 class KernelFit(Storage):
-    """Kernel regression on all rows, or on landmarks, with given parameters.
-
-    Parameters
-    ----------
-    X, y : (N, m) and (N, n) arrays; groups : (N,) int array or None
-    s : (N,) array, roots of weights
-    length, noise : float; linear : float, default 0, adds `linear x.x'` to the kernel
-    landmarks : (M,) int array or None; held : (h,) int array or slice, default all rows
-
-    Attributes
-    ----------
-    residuals : (h, n) array, left out, at the rows `held`; noise_variance : float, noise in the units of `y` squared
-    """
+    """Kernel regression on all rows, or on landmarks, with given parameters; `X` and `y` `(N, m)`,
+    `groups` `(N,)`, `s` `(N,)`, `landmarks` `(M,)`, `held` `(h,)`."""
 
     ridge = np.sqrt(np.finfo(float).eps)  # on the kernel of the landmarks, for rounding
     _not_saved = ("residuals",)
@@ -456,10 +405,7 @@ def with_noise(K, noise):
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #984e2318
 def mean_outer_product(points, alpha, length):
-    """Mean of `D' D` `(m, m)` over the `points`, `D` the derivative of the kernel regression.
-
-    `alpha` are its coefficients, and `length` is that of its kernel.
-    """
+    "Mean of `D' D` `(m, m)` over the `points`, `D` the derivative of the kernel regression."
     K, total = gaussian(points, points, length), np.zeros((points.shape[1],) * 2)
     for column in alpha.T:
         weights = K * column
@@ -482,10 +428,7 @@ NOISES = 10.0 ** np.arange(-8, 1)
 
 
 def search_length_and_noise(points, target, groups=None):
-    """Length, noise, coefficients and residuals of the smallest left-out error on a grid.
-
-    `points` are a `(N, k)` array, `target` `(N, n)`, `groups` `(N,)` or None.
-    """
+    "Length, noise, coefficients and residuals of the smallest left-out error on a grid."
     square = squared_distances(points, points)
     unit = float(np.sqrt(np.median(square[square > 0]))) if square.any() else 1.0
     least, best = np.inf, (unit, 1.0, np.zeros_like(target), target)
@@ -521,10 +464,7 @@ class StretchedKernel(Smoother):
         self.n_rounds = n_rounds
 
     def tune(self, X, y, groups, s):
-        """Rounds of search and stretch, until two in succession do not lower the error.
-
-        `X`, `y`, `groups` and `s` are those of `Smoother.tune`.
-        """
+        "Rounds of search and stretch, until two in succession do not lower the error."
         self.mean, target, best, idle = X.mean(axis=0), y - y.mean(axis=0), None, 0
         # all derivatives lie in the span of the rows
         axes = PrincipalAxes(X).axes if len(X) < X.shape[1] else np.eye(X.shape[1])

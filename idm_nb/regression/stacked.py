@@ -151,17 +151,7 @@ class LengthRegression(CrossTuned):
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #2caba072
 class LocalEstimate(FeatureEstimate):
-    """Local affine regression on the data, with held-out values.
-
-    Parameters
-    ----------
-    reaches : tuple of int, default (6, 8, 12, 18, 27, 40), see `LocalRegression`
-    random_state : int or None, default 0, draws the rows on which the reach is chosen
-
-    Attributes
-    ----------
-    residuals_ : (N, n) array; regression_ : LocalRegression; seen_ : int; seconds_ : float
-    """
+    "Local affine regression on the data, with held-out values."
 
     by_columns = False
 
@@ -190,18 +180,7 @@ class LocalEstimate(FeatureEstimate):
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #467d6f44
 class CrossFitted(FeatureEstimate):
-    """Any scikit-learn regressor, with held-out values at the training rows.
-
-    Parameters
-    ----------
-    regressor : scikit-learn regressor; it is cloned, not changed
-    n_folds : int, default 5
-    random_state : int or None, default 0, draws the folds, and the random states that are None
-
-    Attributes
-    ----------
-    residuals_ : (N, n) array; models_ : list of fitted regressors, one per fold; seen_ : int
-    """
+    "Any scikit-learn regressor, with held-out values at the training rows."
 
     def __init__(self, regressor, n_folds=5, random_state=0):
         self.regressor, self.n_folds, self.random_state = regressor, n_folds, random_state
@@ -271,14 +250,8 @@ def _values(model, X, n):
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #1cdd3b96
 class Trees(Storage):
-    """Sum of regression trees, a list of nodes for a file.
-
-    Parameters
-    ----------
-    sizes : list of int, nodes of each tree; feature, threshold : (M,) arrays of all nodes, one tree
-        after the other; left, right : (M,) int arrays, numbers of the next nodes in the same tree
-    leaf : (M,) bool array; value : (M, n) array; depth : int; base : float, added to the sum
-    """
+    """Sum of regression trees, a list of nodes for a file; `feature` and `threshold` `(M,)`, `left`
+    and `right` `(M,)`, `leaf` `(M,)`, `value` `(M, n)`."""
 
     def __init__(self, sizes, feature, threshold, left, right, leaf, value, depth, base=0.0):
         self.first = np.cumsum([0, *sizes])[:-1]
@@ -444,16 +417,7 @@ class DiscriminantEstimate(CrossFitted):
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #84a64565
 def stacking_weights(residuals):
-    """Non-negative weights of sum one that minimise the norm of the combined residuals.
-
-    Parameters
-    ----------
-    residuals : sequence of (N, n) arrays, one an estimate
-
-    Returns
-    -------
-    (L,) array
-    """
+    """Non-negative weights of sum one that minimise the norm of the combined residuals; `residuals` `(N, n)`."""
     flat = np.stack([r.ravel() for r in residuals], axis=1)
     norms = np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
     root = np.linalg.qr(flat / norms, mode="r")
@@ -468,11 +432,7 @@ def combine(weights, parts):
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #536c1c77
 def held_out_mixture(residuals, labels, weights=None, random_state=0):
-    """Residuals `(N, n)` of the mixture, each fold with the weights computed on the others.
-
-    `residuals` are those of the candidates, `labels` `(N,)` the groups that stay in one fold;
-    `random_state` draws the folds; rows count `weights` `(N,)` times.
-    """
+    "Residuals `(N, n)` of the mixture, each fold with the weights computed on the others."
     s = 1.0 if weights is None else np.sqrt(weights)[:, None]
     fold, mixed = fold_of_rows(labels, 5, random_state), np.empty_like(residuals[0])
     for k in range(fold.max() + 1):
@@ -534,11 +494,7 @@ def unfitted(kind, seed):
 
 
 def takes_columns(part, n_rows, table):
-    """Does the candidate `part` receive the columns of a wide `table`, of `n_rows`, not coordinates?
-
-    Ridge regression does if the table is dense and has more rows than columns, or if the inner
-    products of all pairs of rows are cheap.
-    """
+    "Does the candidate `part` receive the columns of a wide `table`, of `n_rows`, not coordinates?"
     tall = not sp.issparse(table) and table.shape[1] <= n_rows
     few = n_rows <= ROWS_FOR_AXES
     return part.by_columns and (tall or few or not isinstance(part, RidgeEstimate))
@@ -547,20 +503,7 @@ def takes_columns(part, n_rows, table):
 def fit_candidates(
     kinds, X, y, *, table=None, sample_weight=None, groups=None, seed=0, n_jobs=None, verbose=False
 ):
-    """Fitted candidates.
-
-    Parameters
-    ----------
-    kinds : "auto", which begins with the fast ones, or list of names and regressors
-    X, y : (N, k) and (N, n) arrays; table : (N, m) array or CSR matrix, default `X`, the rows whose
-        coordinates are `X`, for candidates that need columns
-    sample_weight, groups : (N,) arrays or None
-    seed : int; n_jobs : int or None, threads; verbose : bool, show a progress bar
-
-    Returns
-    -------
-    dict from name to fitted FeatureEstimate
-    """
+    """Fitted candidates; `X` and `y` `(N, k)`, `table` `(N, m)`, `sample_weight` and `groups` `(N,)`."""
 
     table = X if table is None else table
 
@@ -651,13 +594,7 @@ class Mixture(Storage):
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #b7a30001
 def errors_of(rows, values, random_state=0, hidden=None):
-    """The `ErrorModel` of rows as they were given.
-
-    Parameters
-    ----------
-    rows : TrainingRows; values : (k, n) array, held-out values of the distinct rows with a feature
-    random_state : int or None; hidden : (k, n) array or None, see `ErrorModel`
-    """
+    "The `ErrorModel` of rows as they were given; `values` `(k, n)`, `hidden` `(k, n)`."
     X, _, _, groups = rows.of_known()
     counts = None if rows.counts is None else rows.counts[rows.asked]
     residuals = rows.given[rows.asked] - values[rows.place]
@@ -671,14 +608,7 @@ def errors_of(rows, values, random_state=0, hidden=None):
 
 
 def mixture_of(parts, rows, seed=0, n_jobs=None, refits=True):
-    """The `Mixture` of fitted candidates.
-
-    Parameters
-    ----------
-    parts : dict from name to fitted FeatureEstimate; rows : TrainingRows to which they were fitted
-    seed : int, draws folds and permutations; n_jobs : int or None, refits at the same time
-    refits : bool, default True; without refits there is no learning curve
-    """
+    "The `Mixture` of fitted candidates."
     X, y, sample_weight, groups = rows.of_known()
     s = 1.0 if sample_weight is None else np.sqrt(sample_weight)[:, None]
     bounds = bounds_of(y)
@@ -712,13 +642,7 @@ def mixture_of(parts, rows, seed=0, n_jobs=None, refits=True):
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #cf04ee8a
 def fit_mixture(regressor, rows, refits=True):
-    """The `Mixture` of the candidates of a FeatureRegressor, on distinct rows.
-
-    Parameters
-    ----------
-    regressor : FeatureRegressor, whose parameters count; it is not changed
-    rows : TrainingRows; refits : see `mixture_of`
-    """
+    "The `Mixture` of the candidates of a FeatureRegressor, on distinct rows."
     X, y, sample_weight, groups = rows.of_known()
     check_n_jobs(regressor.n_jobs)
     kinds = checked_candidates(regressor.candidates)
@@ -958,13 +882,8 @@ def checked_candidates(candidates):
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #b22849c5
 def noise_share(residuals, best, y, curve, sample_weight=None):
-    """Share of the squared residuals that is noise; one without a curve: the estimate is used alone.
-
-    Parameters
-    ----------
-    residuals, best : (N, n) arrays, residuals of the mixture and of the candidate of the curve
-    y : (N, n) array; curve : LearningCurve or None; sample_weight : (N,) array or None
-    """
+    """Share of the squared residuals that is noise; one without a curve: the estimate is used
+    alone; `residuals` and `best` `(N, n)`, `y` `(N, n)`, `sample_weight` `(N,)`."""
     w = np.ones(len(y)) if sample_weight is None else sample_weight
     missed, own = (np.average(np.sum(r**2, axis=1), weights=w) for r in (residuals, best))
     variance = np.average(np.sum((y - np.average(y, axis=0, weights=w)) ** 2, axis=1), weights=w)

@@ -53,14 +53,8 @@ N_NEAR = 10  # rows that a person looks at
 
 
 def typical_difference(known, new, y, asked, labels):
-    """Median over rows of the root mean square difference to the features of ten near rows.
-
-    Parameters
-    ----------
-    known : (r, k) array, coordinates of the training rows; new : (q, k) array, of `asked` rows
-    y : (r, n) array, measured features; asked : (q,) int array, their numbers
-    labels : (r,) int array, groups
-    """
+    """Median over rows of the root mean square difference to the features of ten near rows; `known`
+    `(r, k)`, `new` `(q, k)`, `y` `(r, n)`, `asked` `(q,)`, `labels` `(r,)`."""
     near = nearest_of_others(Search(known), new, min(N_NEAR, len(y) - 1), labels, labels[asked])
     return difference_of(near, y, asked)
 
@@ -321,12 +315,7 @@ def look_grouped(points):
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #c26b00b2
 def columns_that_group(X):
-    """Columns of a table `(N, m)`, in its order, whose values come in runs like names of groups.
-
-    Returns
-    -------
-    list of lists of int: single columns, and all of them together
-    """
+    "Columns of a table `(N, m)`, in its order, whose values come in runs like names of groups."
     changes = np.sum(X[1:] != X[:-1], axis=0)
     often = [int(j) for j in np.flatnonzero((changes >= 5) & (changes <= len(X) / 2))]
     sets = [[j] for j in often] + ([often] if len(often) > 1 else [])
@@ -412,12 +401,7 @@ def same_order(first, second):
 
 
 def leaking_columns(X, y):
-    """Columns of `X` `(N, m)` that give a feature `y` `(N,)` away, as a sum of multiples or by order.
-
-    Returns
-    -------
-    list of int, empty if there are none
-    """
+    """Columns of `X` `(N, m)` that give a feature `y` `(N,)` away, as a sum of multiples or by order."""
     centered, target = X - X.mean(axis=0), y - y.mean()
     chosen = np.array(pursued(centered, target, PURSUED), dtype=int)
     slopes = np.linalg.lstsq(centered[:, chosen], target, rcond=None)[0]
@@ -557,13 +541,7 @@ def on_columns(X, y, name, features):
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #c26b0000
 def on_groups(rows, X, name, what):
-    """Sentences on groups that nobody named, and on equal rows.
-
-    Parameters
-    ----------
-    rows : TrainingRows of a table `X` `(N, m)`; name : callable, number of a column to its name
-    what : str, name of the feature
-    """
+    "Sentences on groups that nobody named, and on equal rows; `rows` `(N, m)`."
     if not is_wide(X) and (found := undeclared_groups(rows, X)):
         columns, alone, apart = found
         yield (

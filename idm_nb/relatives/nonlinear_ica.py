@@ -190,18 +190,7 @@ def check_covariances(covariances, n_points, n_columns):
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #00677142
 def stretch_factors(covariances, rank):
-    """Inverse covariances on the leading directions, as a number and a few vectors per point.
-
-    Parameters
-    ----------
-    covariances : (N, m, m) array
-    rank : int, leading directions; the others are measured with the widest variance `mu_1`
-
-    Returns
-    -------
-    floor : (N,) array, `1 / mu_1`
-    factors : (N, rank - 1, m) array
-    """
+    "Inverse covariances on the leading directions, as a number and a few vectors per point."
     floor = np.empty(len(covariances))
     factors = np.empty((len(covariances), rank - 1, covariances.shape[1]))
     for piece in chunks(len(covariances), 32 * covariances[0].size):
@@ -287,14 +276,7 @@ HIDDEN_REACH = 2 * np.log(1e4)  # squared lengths, in units of epsilon, where th
 
 
 class MetricEdges(Neighborhood):
-    """The pairs of points that are near in a metric, as edges of a graph.
-
-    Parameters
-    ----------
-    metric : metric with `all_squared_lengths`, at the N training points
-    square : float, largest squared length of a pair; each point keeps its nearest one in any case
-    new : the metric at n new points, default None: pairs among the training points
-    """
+    "The pairs of points that are near in a metric, as edges of a graph."
 
     def __init__(self, metric, square, new=None):
         first, N = metric if new is None else new, len(metric.points)
@@ -324,12 +306,7 @@ def nearest_in_own_metric(metric, points):
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #cd888cd1
 def checked_sizes(model, n_rows, dimension, grid):
-    """Number of components and of neighbours, all and effective ones, and the checked `keep_self`.
-
-    `model` is a map of `n_rows` rows of the `dimension`, which may form a `grid`. It has the
-    parameters `n_components`, `n_effective`, `n_neighbors` and `keep_self`. The automatic number of
-    neighbours is that within the `kernel_reach`, at least 64, at most twelve effective numbers.
-    """
+    "Number of components and of neighbours, all and effective ones, and the checked `keep_self`."
     n = check_number("n_components", model.n_components, 1, integer=True)
     check_choice("keep_self", model.keep_self, ("auto", True, False))
     keep_self = grid if is_auto(model.keep_self) else bool(model.keep_self)
@@ -346,11 +323,7 @@ def checked_sizes(model, n_rows, dimension, grid):
 
 
 class MetricMap(SpectralMap):
-    """Base of the maps of this part, each with a metric that is estimated from the data.
-
-    `fit` of a subclass sets `rows_` and `diffusion_`; its method `_metric_at` returns the metric and the
-    edges at new rows.
-    """
+    "Base of the maps of this part, each with a metric that is estimated from the data."
 
     def extend(self, X, *given):
         "Eigenfunctions `(q, n + 1)` at rows `X` `(q, m)`, constant first; `given` to `_metric_at`."
@@ -361,35 +334,15 @@ class MetricMap(SpectralMap):
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #175c3629
 def undetermined_share(known, function):
-    """Share of the variance of a function that other functions do not determine, from 0 to about 1.
-
-    Parameters
-    ----------
-    known : (N, k) array, function : (N,) array
-
-    Returns
-    -------
-    float, variance of `function` left by a local regression on `known`, points left out in turn
-    """
+    """Share of the variance of a function that other functions do not determine, from 0 to about 1;
+    `known` `(N, k)`."""
     graph = NeighborGraph(known, min(72, len(known) - 1))
     left_out = LocalRegression(reaches=(8, 16)).fit(graph, function[:, None]).predictions_[:, 0]
     return float(np.mean((function - left_out) ** 2) / max(np.var(function), 1e-300))
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #31cb8f49
 def independent_functions(functions, n):
-    """Choose functions that the functions before them do not determine.
-
-    Parameters
-    ----------
-    functions : (N, M) array, eigenfunctions by decreasing eigenvalue, without the constant
-    n : int, number of functions to choose
-
-    Returns
-    -------
-    chosen : list of at most n indices
-    shares : (M,) array, `undetermined_share` of each function by those that were chosen before it: 1
-        for the first, 0 for marks of outliers, NaN if not computed
-    """
+    "Choose functions that the functions before them do not determine; `functions` `(N, M)`."
     chosen, shares = [], np.full(functions.shape[1], np.nan)
     centred = functions - np.median(functions, axis=0)
     square = (centred / np.maximum(functions.std(axis=0), 1e-300)) ** 2
@@ -408,11 +361,7 @@ def independent_functions(functions, n):
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #a2258dd9
 def product_angle(pair, others, weight):
-    """The angle between -45 and 45 degrees by which a pair of functions must be turned.
-
-    The products of the turned functions of `pair` `(N, 2)` with themselves have the least sum of squared
-    differences along each of the functions `others` `(N, R)`, with `weight` `(N,)` in the inner product.
-    """
+    "The angle between -45 and 45 degrees by which a pair of functions must be turned."
     weighted = weight[:, None] * others / len(others)
     M = np.einsum("nr,ni,nj->rij", weighted, pair, pair, optimize=True)
     parts = np.stack([(M[:, 0, 0] - M[:, 1, 1]) / 2, M[:, 0, 1]])
@@ -423,19 +372,8 @@ def product_angle(pair, others, weight):
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #04081c5f
 def unmix(functions, rates, chosen, weight):
-    """Rotation that separates chosen eigenfunctions of nearly equal eigenvalues.
-
-    Parameters
-    ----------
-    functions : (N, M) array, eigenfunctions, constant one first
-    rates : (M,) array, their eigenvalues times -1; they count as equal up to a quarter
-    chosen : list of k indices of eigenfunctions
-    weight : (N,) array, weights of the inner product in which the functions are orthogonal
-
-    Returns
-    -------
-    (k, k) array R; the variables are `functions[:, chosen] @ R`
-    """
+    """Rotation that separates chosen eigenfunctions of nearly equal eigenvalues; `functions` `(N,
+    M)`, `rates` `(M,)`, `weight` `(N,)`."""
     others = np.setdiff1d(np.arange(1, len(rates)), chosen)
     rotation, own = np.eye(len(chosen)), rates[chosen]
     pairs = [(i, j) for j in range(len(chosen)) for i in range(j)]
@@ -456,21 +394,14 @@ def unmix(functions, rates, chosen, weight):
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #4753af0a
 def hidden_metric(X, covariances, rank):
-    """The `CovarianceMetric` of the rows `X` `(N, m)`; without covariances the Euclidean metric.
-
-    `covariances` is an `(N, m, m)` array or None, and `rank` the number of hidden variables.
-    """
+    "The `CovarianceMetric` of the rows `X` `(N, m)`; without covariances the Euclidean metric."
     if covariances is None:
         return CovarianceMetric(X, np.ones(len(X)), np.empty((len(X), 0, X.shape[1])))
     return CovarianceMetric(X, *stretch_factors(check_covariances(covariances, *X.shape), rank))
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #a54bc32c
 def hidden_bandwidth(metric, epsilon, keep_self):
-    """The `KernelSum` of hidden lengths, the bandwidth, and whether to keep the diagonal.
-
-    `metric` is that of the training points; `epsilon` and `keep_self` are the parameters, each a value
-    or "auto".
-    """
+    "The `KernelSum` of hidden lengths, the bandwidth, and whether to keep the diagonal."
     N = len(metric.points)
     count = min(1000, max(200, 4_000_000 // N))  # limits memory to tens of MB
     some = np.sort(check_random_state(0).permutation(N)[:count])
@@ -486,10 +417,7 @@ def hidden_bandwidth(metric, epsilon, keep_self):
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #2fc32ffa
 def near_pairs(metric, epsilon, automatic):
-    """The edges and the bandwidth: `epsilon`, or up to eight times as much if that joins pieces.
-
-    `metric` is that of the training points; the bandwidth is only changed if it is `automatic`.
-    """
+    "The edges and the bandwidth: `epsilon`, or up to eight times as much if that joins pieces."
     for factor in (1, 2, 4, 8) if automatic else ():
         edges = MetricEdges(metric, HIDDEN_REACH * factor * epsilon)
         if pieces(edges)[0] == 1:
@@ -498,15 +426,7 @@ def near_pairs(metric, epsilon, automatic):
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #d8aeac73
 def choose_components(spectrum, n, alpha):
-    """Select the `n` independent variables among the eigenfunctions of a `spectrum`.
-
-    `alpha` is the exponent of the right normalisation of the operator.
-
-    Returns
-    -------
-    selected : (n,) int array, indices of the chosen functions; rotation : (n, n) array that unmixes
-    them; shares : array, share of each function that the ones before do not determine
-    """
+    "Select the `n` independent variables among the eigenfunctions of a `spectrum`."
     chosen, shares = independent_functions(spectrum.functions[:, 1:], n)
     if len(chosen) < n:
         warnings.warn(

@@ -30,37 +30,20 @@ from .nonlinear_ica import MetricMap, checked_sizes
 
 # %% ../../nbs/10_relatives/42_other_geometries.ipynb #8a7960c9
 class ConformalMetric(Metric):
-    """Euclidean lengths in local units: `length^2 = scale(x) scale(y) |y - x|^2`.
-
-    Parameters
-    ----------
-    points : (N, m) array
-    scales : (N,) array, positive
-    """
+    """Euclidean lengths in local units: `length^2 = scale(x) scale(y) |y - x|^2`; `points` `(N,
+    m)`, `scales` `(N,)`."""
 
     def __init__(self, points, scales):
         self.points, self.scales = points, scales
 
     def squared_lengths(self, other, rows, columns):
-        """Squared lengths `(e,)` of the steps from `self.points[rows]` to `other.points[columns]`.
-
-        `other` is a metric of the same kind; `rows` and `columns` are int arrays `(e,)`.
-        """
+        "Squared lengths `(e,)` of the steps from `self.points[rows]` to `other.points[columns]`."
         lengths = squared_lengths(self.points, other.points, rows, columns)
         return self.scales[rows] * other.scales[columns] * lengths
 
 # %% ../../nbs/10_relatives/42_other_geometries.ipynb #1043fc28
 class LocalScales(Storage):
-    """The local unit of length, at training points and at new ones.
-
-    Parameters
-    ----------
-    graph : NeighborGraph of the training points
-    dimension : float
-    n_nearest : int, neighbours that set the bandwidth of the density
-    epsilon : float, bandwidth of the kernel, as a number
-    keep_self : bool, whether a point counts in its own density (grids) or not (random points)
-    """
+    "The local unit of length, at training points and at new ones."
 
     def __init__(self, graph, dimension, n_nearest, epsilon, keep_self):
         self.graph, self.dimension, self.n_nearest = graph, dimension, n_nearest
@@ -81,10 +64,7 @@ class LocalScales(Storage):
         return counted / count / (2 * np.pi * square) ** (self.dimension / 2)
 
     def metric(self, points, neighborhood):
-        """The `ConformalMetric` at `points` `(n, m)` with their `neighborhood`.
-
-        The pilot density is multiplied by the row sums of its kernel, which are one where it is right.
-        """
+        "The `ConformalMetric` at `points` `(n, m)` with their `neighborhood`."
         pilot = self.pilot_density(neighborhood)
         metric = ConformalMetric(points, pilot ** (1 / self.dimension))
         trained = ConformalMetric(self.graph.points, self.pilot)
@@ -194,10 +174,7 @@ LEAST = 1e-6  # Markov eigenvalues below it are lost to rounding in the extensio
 
 
 def fit_diagram(model, X, Y):
-    """The attributes of a fitted `DiffeomorphismMap`, as a dict.
-
-    `model` has the parameters, `X` `(N, m)` are the points of the source and `Y` `(N, n)` their images.
-    """
+    "The attributes of a fitted `DiffeomorphismMap`, as a dict."
     ridge, test = check_number("ridge", model.ridge, 0, open_low=True), KernelSum(Y)
     sizes = checked_sizes(model, len(X), test.dimension, test.keep_self)
     n, k, effective, keep_self = sizes

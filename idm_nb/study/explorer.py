@@ -24,16 +24,7 @@ from ..flow.closed import remainder
 
 # %% ../../nbs/11_study/46_explorer.ipynb #62f5fc1c
 def aligned_views(clouds):
-    """The clouds, aligned so that they can be compared one after the other.
-
-    Parameters
-    ----------
-    clouds : sequence of (N, m) arrays with rows for the same points
-
-    Returns
-    -------
-    list of (N, 3) arrays, the farthest point at distance 1 from the mean
-    """
+    "The clouds, aligned so that they can be compared one after the other; `clouds` `(N, m)`."
     views = []
     for cloud in clouds:
         wide = cloud.shape[1] > 3
@@ -46,18 +37,7 @@ def aligned_views(clouds):
 
 # %% ../../nbs/11_study/46_explorer.ipynb #4a5c8e9f
 def projected(points, turn=0.0, tilt=90.0):
-    """Parallel projection of a cloud to the plane.
-
-    Parameters
-    ----------
-    points : (N, 3) array
-    turn : float, degrees about the third axis
-    tilt : float, degrees; 90 looks down the third axis, 0 along the plane of the first two
-
-    Returns
-    -------
-    (N, 3) array: coordinates to the right, up, and towards the viewer
-    """
+    "Parallel projection of a cloud to the plane; `points` `(N, 3)`."
     a, b = np.radians([turn, tilt])
     right = np.cos(a) * points[:, 0] - np.sin(a) * points[:, 1]
     back = np.sin(a) * points[:, 0] + np.cos(a) * points[:, 1]
@@ -89,13 +69,8 @@ def columns_shown(X, names, most):
 
 
 def colourings(features, held_out, branch, data, names=None):
-    """All colourings of the points, a dict from name to `Colouring`.
-
-    Parameters
-    ----------
-    features, held_out : (N, n) arrays; branch : (N,) int array; data : (N, m) array
-    names : sequence of m names of the columns, or None
-    """
+    """All colourings of the points, a dict from name to `Colouring`; `features` and `held_out` `(N,
+    n)`, `branch` `(N,)`, `data` `(N, m)`."""
     found = feature_colours(features, "feature") | feature_colours(held_out, "held-out feature")
     if branch.max() > 0:
         found["branch"] = Colouring(branch, "label")
@@ -116,17 +91,7 @@ def bar_of(colouring):
 
 # %% ../../nbs/11_study/46_explorer.ipynb #1e601b0b
 class Clouds:
-    """The data and the embedding after every iteration, at some training rows.
-
-    Parameters
-    ----------
-    model : fitted IteratedDiffusionMap; rows : (P,) int array
-    taus : tuple of float, the last one is repeated; if it is not that of the fit, the flow runs again
-
-    Attributes
-    ----------
-    points, views : lists of (P, m) arrays, the data first: coordinates, and their `aligned_views`
-    """
+    "The data and the embedding after every iteration, at some training rows; `rows` `(P,)`."
 
     def __init__(self, model, rows, taus):
         known, self.taus = model.map_.rows, taus
@@ -172,22 +137,8 @@ def row_names(names, n, shown):
 
 # %% ../../nbs/11_study/46_explorer.ipynb #a4d0db5d
 class Exploration:
-    """Neighbours, colours and spreads of a fitted model, without a picture.
-
-    Parameters
-    ----------
-    model : fitted IteratedDiffusionMap
-    y : (N,) or (N, n) array, default None, features to explore; None takes those of the fit
-    names : sequence of N names of the training rows, default None: their numbers
-    max_points : int, default 5000; if there are more training rows, a random sample is taken
-    max_columns : int, default None (all, or 50 of a wide table), number of columns of the data among the colours
-
-    Attributes
-    ----------
-    rows : (P,) int array, the training rows shown; names : list of P str
-    features : (P, n) array; branch : (P,) int array; colours : dict, see `colourings`
-    clouds : Clouds
-    """
+    """Neighbours, colours and spreads of a fitted model, without a picture; `y` `(N,)`,
+    `max_columns` `(all, or 50 of a wide table)`."""
 
     def __init__(self, model, y=None, *, names=None, max_points=5000, max_columns=None):
         check_explorable(model)
@@ -311,16 +262,7 @@ class ColourBar:
 
 # %% ../../nbs/11_study/46_explorer.ipynb #30d6b7b6
 class Picture:
-    """Data, embedding and spread of the feature, in one matplotlib figure.
-
-    Parameters
-    ----------
-    exploration : Exploration
-
-    Attributes
-    ----------
-    figure : matplotlib Figure; data, embedding : CloudPanel; curve : CurvePanel; bar : ColourBar
-    """
+    "Data, embedding and spread of the feature, in one matplotlib figure."
 
     def __init__(self, exploration):
         from matplotlib.figure import Figure
@@ -336,15 +278,7 @@ class Picture:
         self.figure.subplots_adjust(left=0.01, right=0.98, bottom=0.15, top=0.9, wspace=0.12)
 
     def show(self, iteration, point, k, colour, *, turn=-40.0, tilt=25.0, solid=True):
-        """Draw one iteration.
-
-        Parameters
-        ----------
-        iteration : int, 0 for the data; point : int; k : int, number of its neighbours
-        colour : str, a key of `exploration.colours`
-        turn, tilt : float, degrees, see `projected`
-        solid : bool, False draws the first two coordinates only
-        """
+        "Draw one iteration."
         e, clouds = self.exploration, self.exploration.clouds
         near, colours = clouds.near(iteration, point, k), e.colours[colour].colours
         self.bar.show(colour, e.colours[colour])
@@ -440,12 +374,7 @@ def canvas_for(kind, picture, on_click, on_drag):
 
 # %% ../../nbs/11_study/46_explorer.ipynb #444fb979
 class Controls:
-    """The sliders and menus of the explorer; `controls.iteration.value = 2` moves one.
-
-    Attributes
-    ----------
-    iteration, point, neighbors, colour, solid, turn, tilt, tau, status : ipywidgets
-    """
+    "The sliders and menus of the explorer; `controls.iteration.value = 2` moves one."
 
     views = "iteration point neighbors colour solid turn tilt".split()
 
@@ -501,16 +430,7 @@ class Controls:
 
 # %% ../../nbs/11_study/46_explorer.ipynb #27364207
 class Explorer:
-    """The explorer of a fitted model; displays itself as the last value of a cell.
-
-    The arguments `model`, `y`, `names`, `neighbors`, `canvas`, `max_points` are those of `explore`.
-
-    Attributes
-    ----------
-    exploration : Exploration, the computed answers; controls : Controls, the widgets
-    picture : Picture, with the matplotlib `figure`; canvas : PlainCanvas or LiveCanvas
-    widget : an ipywidgets box of all of them
-    """
+    "The explorer of a fitted model; displays itself as the last value of a cell."
 
     def __init__(self, model, y=None, *, names=None, neighbors=100, canvas="auto", max_points=5000):
         check_number("neighbors", neighbors, 2, integer=True)
@@ -668,20 +588,7 @@ def page_file(name):
 def explorer_html(
     model, y=None, *, names=None, max_points=1500, n_chosen=60, neighbors=75, max_columns=8
 ):
-    """The explorer as a piece of HTML that needs neither Python nor a network.
-
-    Parameters
-    ----------
-    model, y, names : as in `explore`
-    max_points : int, default 1500; if there are more points, a random sample is shown
-    n_chosen : int, default 60, number of points whose neighbours are stored
-    neighbors : int, default 75, largest number of neighbours of each
-    max_columns : int, default 8, number of columns of the data that can be chosen as colour
-
-    Returns
-    -------
-    str, a part of a page, also for `IPython.display.HTML`
-    """
+    "The explorer as a piece of HTML that needs neither Python nor a network."
     check_number("max_points", max_points, 4, 65535, integer=True)
     for name, number in (("n_chosen", n_chosen), ("neighbors", neighbors)):
         check_number(name, number, 2, integer=True)

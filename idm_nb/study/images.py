@@ -49,10 +49,7 @@ def coordinates_of(model, X):
 
 
 def functions_on(embedding, n_functions):
-    """The function from points to the constant and `n_functions` leading eigenfunctions of a space.
-
-    `embedding` `(N, k)` samples the space.
-    """
+    "The function from points to the constant and `n_functions` leading eigenfunctions of a space."
     check_number("n_functions", n_functions, 1, integer=True)
     # rows in one cell of a hundredth of the size of the space are one point
     width = 0.01 * np.linalg.norm(embedding.std(axis=0))
@@ -68,12 +65,7 @@ def functions_on(embedding, n_functions):
 
 
 class LearnedBasis:
-    """Leading eigenfunctions of the space that a model has learned.
-
-    `model` is a fitted estimator with `transform`, or a pipeline that ends in one, and `X` `(N, m)`
-    holds rows that sample the space. There are `n_functions` functions, four as in the paper if not
-    given, and the constant one.
-    """
+    "Leading eigenfunctions of the space that a model has learned."
 
     def __init__(self, model, X, n_functions=4):
         self.model, self.functions = model, functions_on(coordinates_of(model, X), n_functions)
@@ -126,11 +118,7 @@ def rotated_digits(digit=3, *, n_angles=18, max_angle=60.0, random_state=0):
 
 # %% ../../nbs/06_images/20_images.ipynb #da667c30
 def turned_classes(digits=(3, 4, 7), n_angles=6, random_state=0):
-    """`rotated_digits` of several classes: the sequence `digits`, each original `n_angles` times.
-
-    `random_state` is that of scikit-learn. Returns `X`, `angle` and `groups` as `rotated_digits`
-    does, and the digit of each row.
-    """
+    "`rotated_digits` of several classes: the sequence `digits`, each original `n_angles` times."
     rng = check_random_state(random_state)
     X, angle, groups = zip(
         *(rotated_digits(d, n_angles=n_angles, random_state=rng) for d in digits)

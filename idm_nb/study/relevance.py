@@ -36,10 +36,7 @@ MOST_FUNCTIONS = 16  # upper limit of "auto"
 
 
 def unit_columns(X):
-    """Columns with mean zero and length one; constant columns become zero.
-
-    Sparse columns are not moved: their mean does not matter to functions of mean zero.
-    """
+    "Columns with mean zero and length one; constant columns become zero."
     if sp.issparse(X):
         squares = column_means(X.power(2)) - column_means(X) ** 2
         length = np.sqrt(X.shape[0] * np.maximum(squares, 0))
@@ -54,17 +51,7 @@ def unit_columns(X):
 
 
 def projection_shares(functions, units):
-    """Share of the variance of columns in the span of functions.
-
-    Parameters
-    ----------
-    functions : (N, n) array with orthonormal columns of mean zero
-    units : (N, m) array, `unit_columns` of the data
-
-    Returns
-    -------
-    (m,) array between 0 and 1; a constant column gets 0
-    """
+    """Share of the variance of columns in the span of functions; `functions` `(N, n)`, `units` `(N, m)`."""
     return np.minimum(np.sum((units.T @ functions) ** 2, axis=1), 1.0)
 
 
@@ -78,14 +65,7 @@ def enough_functions(functions, predicted, share=0.95, least=4):
 
 
 def learned_functions(embedding, predicted=None, n_functions="auto"):
-    """Leading `n_functions` of a space, orthonormal and of mean zero.
-
-    Parameters
-    ----------
-    embedding : (N, k) array, coordinates of rows in the space
-    predicted : (N, n) array, default None, values that "auto" functions explain
-    n_functions : int or "auto"
-    """
+    """Leading `n_functions` of a space, orthonormal and of mean zero; `embedding` `(N, k)`, `predicted` `(N, n)`."""
     automatic = is_auto(n_functions)
     functions = functions_on(embedding, MOST_FUNCTIONS if automatic else n_functions)(embedding)
     functions = functions[:, 1:] - functions[:, 1:].mean(axis=0)
@@ -156,11 +136,7 @@ def shuffled_rows(n, groups, rng):
 
 # %% ../../nbs/11_study/44_relevance.ipynb #6523efe4
 class Projection:
-    """Relevance by projection: its `values` `(m,)`, and `draws` from the null hypothesis.
-
-    `rows` are a `(N, m)` array or CSR matrix, `functions` `(N, n)` those of the learned space, and
-    `groups` those of `relevance_baseline`.
-    """
+    "Relevance by projection: its `values` `(m,)`, and `draws` from the null hypothesis."
 
     def __init__(self, rows, functions, groups):
         self.units, self.functions, self.groups = unit_columns(rows), functions, groups
@@ -177,11 +153,7 @@ class Projection:
 
 
 class Exchange:
-    """Relevance by exchange: its `values` `(m,)`, and `draws` from the null hypothesis.
-
-    `model`, `X`, `y`, `groups`, `n_rows` and `regressor` are those of `relevance_baseline`, and
-    `rng` draws.
-    """
+    "Relevance by exchange: its `values` `(m,)`, and `draws` from the null hypothesis."
 
     def __init__(self, model, X, y, groups, n_rows, regressor, rng):
         rows = check_points(X, min_points=8)
@@ -225,11 +197,7 @@ def kind_for(kind, X):
 
 
 def measured(kind, model, X, y, groups, n_functions, n_rows, **options):
-    """The `Projection` or `Exchange`, by `kind`, after a check of the arguments.
-
-    `model`, `X`, `y`, `groups`, `n_functions`, `n_rows` and the options are those of
-    `relevance_baseline`.
-    """
+    "The `Projection` or `Exchange`, by `kind`, after a check of the arguments."
     if not is_auto(n_functions):
         check_number("n_functions", n_functions, 1, integer=True)
     check_number("n_rows", n_rows, 8, integer=True)
@@ -244,13 +212,7 @@ def measured(kind, model, X, y, groups, n_functions, n_rows, **options):
 
 
 def step_down(values, draws, level):
-    """Threshold and corrected p-values of Westfall and Young.
-
-    Parameters
-    ----------
-    values : (m,) array; draws : (n, m) array, values under the null hypothesis
-    level : float, probability that any value exceeds the threshold by chance
-    """
+    "Threshold and corrected p-values of Westfall and Young; `values` `(m,)`, `draws` `(n, m)`."
     order, count = np.argsort(-values, kind="stable"), len(draws) + 1
     # for each column, the largest draw among it and the columns of smaller relevance
     largest = np.maximum.accumulate(draws[:, order[::-1]], axis=1)[:, ::-1]
@@ -263,11 +225,7 @@ def step_down(values, draws, level):
 
 
 def against_chance(look, names, kind, n_permutations, level, rng):
-    """The `Relevance` of a `look`, a `Projection` or `Exchange`.
-
-    `names` and `kind` are those of the result, `n_permutations`, `level` and `rng` as in
-    `relevance_baseline`.
-    """
+    "The `Relevance` of a `look`, a `Projection` or `Exchange`."
     draws = look.draws(n_permutations, rng)
     threshold, p_values = step_down(look.values, draws, level)
     return Relevance(names, look.values, draws.mean(axis=0), threshold, p_values, kind)
