@@ -24,11 +24,11 @@ READERS = {  # imports, and how a table is read
         "X = numpy.column_stack([t[n].to_numpy() for n in t.column_names if n != 'word'])",
     ),
     "idm_nb": (
-        "from idm_nb.app.tables import read_table",
+        "from idm_nb.tables.reading import read_table",
         "t = read_table(path); X = t.numbers([n for n in t.names if n != 'word'])",
     ),
     "idm_nb, in parts": (
-        "from idm_nb.app.partitions import partitions_of",
+        "from idm_nb.tables.pieces import partitions_of",
         "tables = (part.read() for part in partitions_of(path, rows=2000));"
         "X = max((t.numbers([n for n in t.names if n != 'word']) for t in tables), key=len)",
     ),

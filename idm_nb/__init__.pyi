@@ -1,4 +1,4 @@
-from . import app as app
+from . import command as command
 from . import branches as branches
 from . import core as core
 from . import datasets as datasets
@@ -10,8 +10,9 @@ from . import kernels as kernels
 from . import regression as regression
 from . import relatives as relatives
 from . import study as study
-from .app.partitions import in_parts as in_parts
-from .app.table_map import TableMap as TableMap
+from . import tables as tables
+from .tables.pieces import in_parts as in_parts
+from .tables.table_map import TableMap as TableMap
 from .core.files import load as load
 from .diffusion.operator import DiffusionMap as DiffusionMap
 from .flow.diffusion import DiffusionFlow as DiffusionFlow

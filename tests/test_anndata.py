@@ -8,8 +8,15 @@ import pytest
 from scipy import sparse
 
 from idm_nb import IteratedDiffusionMap, TableMap
-from idm_nb.app.anndata import branch_genes, fit, log_per_cell, project, read_h5ad, write_h5ad
 from idm_nb.datasets import feature_example
+from idm_nb.tables.single_cells import (
+    branch_genes,
+    fit,
+    log_per_cell,
+    project,
+    read_h5ad,
+    write_h5ad,
+)
 
 OPTIONS = dict(regressor="kernel", random_state=0)
 X, Y, _ = feature_example("torus x", 900, random_state=0)
@@ -233,7 +240,7 @@ def test_a_column_of_donors_is_named_and_no_gene_beside_it(tmp_path):
 
 
 def test_the_module_does_not_hide_the_package():
-    import idm_nb.app.anndata as ours
+    import idm_nb.tables.single_cells as ours
 
     anndata = pytest.importorskip("anndata")
     assert hasattr(anndata, "AnnData") and anndata.__name__ == "anndata" != ours.__name__

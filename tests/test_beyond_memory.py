@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap, TableMap
-from idm_nb.app.command_line import main
+from idm_nb.command.command_line import main
 from idm_nb.core.rows import spread_rows
 from idm_nb.datasets import feature_example
 from idm_nb.diffusion import recall_by_component

@@ -12,11 +12,12 @@ import pytest
 from book import linux
 
 import idm_nb
-from idm_nb.app import TableMap, jobs, partitions, read_table, table_map
-from idm_nb.app.command_line import build_parser, main
-from idm_nb.app.jobs import FILES
-from idm_nb.app.partitions import write_table
+from idm_nb.command import jobs
+from idm_nb.command.command_line import build_parser, main
+from idm_nb.command.jobs import FILES
 from idm_nb.datasets import feature_example
+from idm_nb.tables import TableMap, pieces, read_table, table_map
+from idm_nb.tables.pieces import write_table
 
 pd = pytest.importorskip("pandas")
 X, Y, _ = feature_example("annulus radius", 500, random_state=0)
@@ -244,13 +245,15 @@ def test_the_first_line_comes_at_once(line, here):
 
 
 def test_nothing_large_is_imported_for_help():
-    code = "import sys; from idm_nb.app.command_line import build_parser; build_parser()"
+    code = "import sys; from idm_nb.command.command_line import build_parser; build_parser()"
     code += "; sys.exit(bool({'numpy', 'sklearn', 'pandas'} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_missing_package_of_tables_is_named_with_its_remedy():
-    code = "import sys; sys.modules['pandas'] = None; from idm_nb.app.command_line import main; "
+    code = (
+        "import sys; sys.modules['pandas'] = None; from idm_nb.command.command_line import main; "
+    )
     run = [sys.executable, "-c", code + "sys.exit(main(['demo', '--out', 'out']))"]
     done = subprocess.run(run, capture_output=True, text=True)
     assert done.returncode == 2 and "pip install 'idm_nb[tables]'" in done.stderr
@@ -338,14 +341,14 @@ def torus_file(path, n=6000, **columns):
     noise = 0.1 * np.random.default_rng(1).normal(size=n)
     frame = pd.DataFrame({**dict(zip("abc", X.T)), "x": y[:, 0] + noise, **columns})
     parts = (frame[i : i + 1000] for i in range(0, n, 1000))
-    partitions.WRITERS[partitions.ending(path)](path, parts, n)
+    pieces.WRITERS[pieces.ending(path)](path, parts, n)
     return frame
 
 
 @pytest.fixture()
 def short(monkeypatch):
     "Partitions of 700 rows."
-    cut = partitions.partitions_of
+    cut = pieces.partitions_of
     for module in (table_map, jobs):
         less = lambda source, style=None, rows=700, folder=None: cut(source, style, 700, folder)
         monkeypatch.setattr(module, "partitions_of", less)
@@ -357,7 +360,7 @@ def test_a_long_file_is_never_whole_in_memory(kind, here):
     values = np.random.default_rng(0).integers(0, 1000, (60_000, 20)) / 8
     frame, path = pd.DataFrame(values, columns=[f"x{k}" for k in range(20)]), f"long.{kind}"
     parts = (frame[k : k + 3000] for k in range(0, 60_000, 3000))
-    partitions.WRITERS[partitions.ending(path)](path, parts, 60_000)
+    pieces.WRITERS[pieces.ending(path)](path, parts, 60_000)
     del frame
     table_map.opened(path, {}, 200, 0)  # imports take memory as well
     tracemalloc.start()

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from book import linux
 
-from idm_nb.app import read_table
-from idm_nb.app.command_line import main
-from idm_nb.app.jobs import FILES
-from idm_nb.app.partitions import write_table
+from idm_nb.command.command_line import main
+from idm_nb.command.jobs import FILES
 from idm_nb.datasets import feature_example
+from idm_nb.tables import read_table
+from idm_nb.tables.pieces import write_table
 
 pd = pytest.importorskip("pandas")
 X, Y, _ = feature_example("annulus radius", 60, random_state=0)
@@ -167,7 +167,9 @@ def test_places_that_cannot_be_written_are_known_before_the_work(
         (here / folder).mkdir(parents=True)
     os.mkfifo("pipe.csv")
     for work in ("TableMap.fit", "TableMap.counterparts", "results_of"):
-        monkeypatch.setattr(f"idm_nb.app.jobs.{work}", lambda *given: pytest.fail("work was done"))
+        monkeypatch.setattr(
+            f"idm_nb.command.jobs.{work}", lambda *given: pytest.fail("work was done")
+        )
     given = [
         str(model[1]),
         str(model[0]),

@@ -18,7 +18,7 @@ from book import linux
 
 import idm_nb.core.files
 from idm_nb import IteratedDiffusionMap
-from idm_nb.app.jobs import FILES, check_folder, write_folder
+from idm_nb.command.jobs import FILES, check_folder, write_folder
 from idm_nb.core import Storage, load
 from idm_nb.core.files import save_model, write_whole
 from idm_nb.core.work import on_stop

@@ -13,10 +13,10 @@ import pytest
 from book import linux
 
 from idm_nb import IteratedDiffusionMap, in_parts
-from idm_nb.app import read_table
-from idm_nb.app.partitions import WRITERS, FinishedParts, partitions_of
-from idm_nb.app.tables import ending
 from idm_nb.datasets import feature_example
+from idm_nb.tables import read_table
+from idm_nb.tables.pieces import WRITERS, FinishedParts, partitions_of
+from idm_nb.tables.reading import ending
 
 pd = pytest.importorskip("pandas")
 

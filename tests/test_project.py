@@ -18,7 +18,7 @@ from dependencies import Uses
 
 ORDER = [  # a package imports only from those before it
     *("core", "diffusion", "kernels", "derivatives", "regression", "branches", "flow"),
-    *("relatives", "idm", "study", "datasets", "app"),
+    *("relatives", "idm", "study", "datasets", "tables", "command"),
 ]
 
 SETTERS = {"__call__: options.name"}  # argparse asks its actions for it
@@ -87,7 +87,7 @@ def test_an_upward_import_is_found():
     for line in (
         "from ..idm.estimator import x",
         "import idm_nb.study",
-        "from idm_nb.app import tables",
+        "from idm_nb.tables import reading",
     ):
         assert upward(f"def f():\n    {line}\n", module), line
     assert not upward("from ..core.rows import x\nfrom .diffusion import y\nimport numpy", module)

@@ -14,11 +14,11 @@ from test_promises import embedding, told
 from test_second_fits import same
 
 import idm_nb
-from idm_nb.app import read_table
-from idm_nb.app.partitions import write_table
-from idm_nb.app.tables import is_number
 from idm_nb.core import Storage
 from idm_nb.core.rows import RowLookup, distinct_rows, mean_of_copies
+from idm_nb.tables import read_table
+from idm_nb.tables.pieces import write_table
+from idm_nb.tables.reading import is_number
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from idm_nb import IteratedDiffusionMap, TableMap
-from idm_nb.app.report import draw_map
-from idm_nb.app.table_map import split_rows
 from idm_nb.datasets import feature_example
+from idm_nb.tables.report import draw_map
+from idm_nb.tables.table_map import split_rows
 
 pd = pytest.importorskip("pandas")
 KERNEL = IteratedDiffusionMap(regressor="kernel")
@@ -92,7 +92,7 @@ def test_a_branch_without_support_is_a_candidate_everywhere(monkeypatch):
 
 
 def test_a_branch_that_is_one_group_is_said_to_be_one(monkeypatch):
-    monkeypatch.setattr("idm_nb.app.table_map.SUPPORT", 0.0)  # all branches
+    monkeypatch.setattr("idm_nb.tables.table_map.SUPPORT", 0.0)  # all branches
     rng, n = np.random.default_rng(0), 400
     donor, a, b = rng.integers(0, 12, n), rng.uniform(0, 3, n), rng.normal(size=(2, n)) / 10
     table = pd.DataFrame({"donor": donor, "a": a, "b": b[0] + 6 * (donor == 5), "c": b[1]})
@@ -107,7 +107,7 @@ def test_a_branch_that_is_one_group_is_said_to_be_one(monkeypatch):
 
 
 def test_cautions_come_first_and_words_stay_different():
-    from idm_nb.app.report import cut, shown
+    from idm_nb.tables.report import cut, shown
 
     rng = np.random.default_rng(0)
     a = rng.uniform(size=120)

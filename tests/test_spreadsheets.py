@@ -9,11 +9,11 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
-from idm_nb.app.command_line import build_parser, main
-from idm_nb.app.jobs import model_of, reading_of
-from idm_nb.app.partitions import partitions_of
-from idm_nb.app.table_map import features_of, roles_of
-from idm_nb.app.tables import read_table
+from idm_nb.command.command_line import build_parser, main
+from idm_nb.command.jobs import model_of, reading_of
+from idm_nb.tables.pieces import partitions_of
+from idm_nb.tables.reading import read_table
+from idm_nb.tables.table_map import features_of, roles_of
 
 N = 24
 A = np.random.default_rng(0).normal(size=N).round(2) + 5

@@ -180,7 +180,7 @@ def test_a_second_fit_that_fails_leaves_the_first(monkeypatch):
         model.fit(TABLE.assign(rate=TABLE.ligand))
     for name in ("rows_to_fit", "without_constant", "fit_map"):
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(f"idm_nb.app.table_map.{name}", interrupt)
+            patch.setattr(f"idm_nb.tables.table_map.{name}", interrupt)
             model.fit(other)
     assert model.fitted_ is before
     equal(model.predict(NEW), found)

@@ -6,12 +6,12 @@ import pytest
 import scipy.sparse as sp
 
 from idm_nb import IteratedDiffusionMap, TableMap, feature_relevance
-from idm_nb.app.columns import SparseRows
-from idm_nb.app.command_line import main
-from idm_nb.app.jobs import results_of_all, row_results
-from idm_nb.app.table_map import FittedTable
-from idm_nb.app.tables import table_of
+from idm_nb.command.command_line import main
+from idm_nb.command.jobs import results_of_all, row_results
 from idm_nb.study import relevance_baseline
+from idm_nb.tables.columns import SparseRows
+from idm_nb.tables.reading import table_of
+from idm_nb.tables.table_map import FittedTable
 
 N, M = 240, 1200
 OPTIONS = dict(model=IteratedDiffusionMap(regressor="ridge"), random_state=0)
@@ -91,7 +91,7 @@ def test_what_is_said_of_columns_names_the_genes(fitted, tmp_path):
 
 def test_many_sparse_rows_are_fitted_on_landmarks(cells, fitted, monkeypatch):
     "The limits are lowered: 150 of 192 rows are landmarks, and the axes come from 100 of them."
-    monkeypatch.setattr("idm_nb.app.table_map.LAZY_LANDMARKS", 150)
+    monkeypatch.setattr("idm_nb.tables.table_map.LAZY_LANDMARKS", 150)
     monkeypatch.setattr("idm_nb.core.rows.ROWS_FOR_AXES", 100)
     frame = frame_of(cells)
     model = TableMap("hours", ignore=["dose"], **OPTIONS).fit(frame)
@@ -114,7 +114,7 @@ def test_each_row_is_placed_once_and_few_together(cells, fitted, monkeypatch):
         counts.append(len(frame))
         return place(self, frame)
 
-    monkeypatch.setattr("idm_nb.app.jobs.AT_ONCE", 70)
+    monkeypatch.setattr("idm_nb.command.jobs.AT_ONCE", 70)
     monkeypatch.setattr(FittedTable, "place", counted)
     pd.testing.assert_frame_equal(results_of_all(table, found), expected, rtol=1e-9, atol=1e-9)
     assert counts == [70, 70, 52]

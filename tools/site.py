@@ -69,7 +69,7 @@ def doc_markdown(found):
 
 CODE = "https://github.com/idm-nb/idm_nb/blob/main/"
 PAGES = {  # page of the reference: the package itself with its two estimators, and parts with all their other names
-    "61b_estimators_and_tables": ("", "app", "core"),
+    "61b_estimators_and_tables": ("", "tables", "core"),
     "61e_map_and_estimates": ("idm", "branches", "regression", "flow"),
     "61g_diffusion_and_relatives": "datasets diffusion kernels derivatives study relatives".split(),
 }

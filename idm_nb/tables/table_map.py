@@ -18,35 +18,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .anndata import likely_groups
-from idm_nb.app.columns import (
-    N_DONORS,
-    ColumnPlan,
-    NumberColumn,
-    TableEncoder,
-    cells_of,
-    copies_of,
-    days_of,
-    differing,
-    gaps_of,
-    lent_cells,
-    marked_gaps,
-    plan_of,
-    plan_of_rows,
-    surprises,
-)
-from .partitions import computed, in_whole_table, partitions_of
-from idm_nb.app.tables import (
-    Style,
-    Table,
-    UsageError,
-    apart,
-    as_cell,
-    read_table,
-    table_of,
-    typed_frame,
-    with_values,
-)
 from ..branches.contrast import branch_contrast
 from ..branches.support import SUPPORT
 from ..core.checks import MOST_AXES, check_choice, check_number, is_auto
@@ -67,6 +38,35 @@ from idm_nb.study.relevance import (
     learned_functions,
     step_down,
 )
+from idm_nb.tables.columns import (
+    N_DONORS,
+    ColumnPlan,
+    NumberColumn,
+    TableEncoder,
+    cells_of,
+    copies_of,
+    days_of,
+    differing,
+    gaps_of,
+    lent_cells,
+    marked_gaps,
+    plan_of,
+    plan_of_rows,
+    surprises,
+)
+from .pieces import computed, in_whole_table, partitions_of
+from idm_nb.tables.reading import (
+    Style,
+    Table,
+    UsageError,
+    apart,
+    as_cell,
+    read_table,
+    table_of,
+    typed_frame,
+    with_values,
+)
+from .single_cells import likely_groups
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #e7a40a07
 class Plain(Storage):
@@ -1380,13 +1380,13 @@ class TableMap(Storage, BaseEstimator):
     def _repr_html_(self):
         if not hasattr(self, "fitted_"):
             return f"<pre>{self!r}</pre>"
-        from idm_nb.app.report import short_report
+        from idm_nb.tables.report import short_report
 
         return short_report(self.fitted_)
 
     def report(self, path=None):
         "The report, a page of HTML; written to `path`, or returned if it is None."
-        from idm_nb.app.report import table_report
+        from idm_nb.tables.report import table_report
 
         page = table_report(self.fitted_)
         return page if path is None else Path(path).write_text(page, encoding="utf-8") and None

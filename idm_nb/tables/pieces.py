@@ -22,7 +22,10 @@ import numpy as np
 import pandas as pd
 from joblib.externals.loky import get_reusable_executor
 
-from idm_nb.app.tables import (
+from ..core.checks import check_number
+from ..core.files import write_whole
+from ..core.work import progress
+from idm_nb.tables.reading import (
     FEATHER,
     PACKED,
     PARQUET,
@@ -40,9 +43,6 @@ from idm_nb.app.tables import (
     with_index,
     with_values,
 )
-from ..core.checks import check_number
-from ..core.files import write_whole
-from ..core.work import progress
 
 # %% ../../nbs/12_application/48_partitions.ipynb #8f736ff6
 BLOCK = 2**24  # bytes of a text file that are looked at together

@@ -25,8 +25,14 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GroupKFold, KFold
 
 from .. import __version__
-from .anndata import write_h5ad
-from idm_nb.app.partitions import (
+from ..core.files import allow_as_usual, load, regular, save_model, write_whole
+from ..core.work import announce, chunks, in_pieces, undisturbed
+from ..diffusion.manifolds import feature_example
+from ..diffusion.numerics import nearest
+from ..idm.estimator import IteratedDiffusionMap
+from ..regression.verdict import N_NEAR, short
+from ..study.images import turned_classes
+from idm_nb.tables.pieces import (
     FinishedParts,
     check_target,
     computed,
@@ -38,8 +44,10 @@ from idm_nb.app.partitions import (
     write_table,
     write_text,
 )
-from .report import branch_table, table_report
-from idm_nb.app.table_map import (
+from ..tables.reading import Style, Table, UsageError, ending, read_table, with_values
+from ..tables.report import branch_table, table_report
+from ..tables.single_cells import write_h5ad
+from idm_nb.tables.table_map import (
     TableMap,
     alike_rows,
     apart,
@@ -47,14 +55,6 @@ from idm_nb.app.table_map import (
     results_of,
     sentences,
 )
-from .tables import Style, Table, UsageError, ending, read_table, with_values
-from ..core.files import allow_as_usual, load, regular, save_model, write_whole
-from ..core.work import announce, chunks, in_pieces, undisturbed
-from ..diffusion.manifolds import feature_example
-from ..diffusion.numerics import nearest
-from ..idm.estimator import IteratedDiffusionMap
-from ..regression.verdict import N_NEAR, short
-from ..study.images import turned_classes
 
 # %% ../../nbs/12_application/50_jobs.ipynb #ff80d09a
 NEAREST = (1, 2, 3, 5, 10, 20, 40)  # numbers of neighbours that are tried

@@ -1,4 +1,4 @@
-"""Tables and files: the command line and what it writes."""
+"""Tables: reading, columns, gaps, the map of a table, its report, and single cells."""
 
 import lazy_loader
 

@@ -403,7 +403,7 @@ PANEL = 100  # genes, up to which each is a column of its own
 
 def columns_in_h5ad(path, use_rep=None, counts=None):
     "The results of `read_h5ad`, and whether the genes were counts."
-    from idm_nb.app.columns import SparseRows
+    from idm_nb.tables.columns import SparseRows
 
     open_file, read_elem, _ = tools()
     try:

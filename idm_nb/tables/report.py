@@ -16,13 +16,13 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from .columns import cells_of, differing
-from .tables import apart, with_values
 from ..core.checks import MOST_AXES
 from ..core.pictures import Colouring, bars, branch_legend, colour_bar, palette
 from ..diffusion.numerics import nearest
 from ..regression.verdict import SMALL, line_is_enough, short
 from ..study.relevance import projection_shares, unit_columns
+from .columns import cells_of, differing
+from .reading import apart, with_values
 
 # %% ../../nbs/12_application/49_report.ipynb #c77fe0b8
 @dataclass
@@ -92,7 +92,7 @@ def page_template():
     from jinja2 import Environment, PackageLoader
 
     pages = Environment(
-        loader=PackageLoader("idm_nb.app", "pages"), autoescape=True, trim_blocks=True
+        loader=PackageLoader("idm_nb.tables", "pages"), autoescape=True, trim_blocks=True
     )
     pages.filters.update(picture=picture)
     pages.tests["numeric"] = lambda value: isinstance(value, (int, float, np.number))

@@ -353,7 +353,7 @@ def failed(error):
     print(f"idm-nb: error: {text}", file=sys.stderr)
     if isinstance(error, ImportError):
         return 2
-    from idm_nb.app.tables import UsageError
+    from idm_nb.tables.reading import UsageError
 
     return 2 if isinstance(error, UsageError) else 1
 
@@ -380,7 +380,7 @@ def main(arguments=None):
     try:
         from joblib import cpu_count, parallel_config
 
-        from idm_nb.app import jobs
+        from idm_nb.command import jobs
         from idm_nb.core.work import on_stop, one_thread
 
         cores = parallel_config("threading", n_jobs=min(MOST_CORES, cpu_count()))

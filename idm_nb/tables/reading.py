@@ -27,8 +27,8 @@ try:
 except ImportError:
     raise ImportError("tables need pandas: pip install 'idm_nb[tables]'") from None
 
-from .columns import SparseRows
 from ..core.checks import LARGEST, MOST_AXES
+from .columns import SparseRows
 
 # %% ../../nbs/12_application/47_tables.ipynb #7d12fcc2
 GAPS = (
@@ -708,7 +708,7 @@ def with_index(frame):
 # %% ../../nbs/12_application/47_tables.ipynb #a4497cc4
 def read_cells(path, style):
     "Table of the cells of an `.h5ad` file; columns of `obs` are data only if they are named."
-    from idm_nb.app.anndata import COUNTED, columns_in_h5ad
+    from idm_nb.tables.single_cells import COUNTED, columns_in_h5ad
 
     columns, data, counts = columns_in_h5ad(path, counts=style.counts)
     table = table_of(columns, style, path, "cell", [COUNTED] * counts)
@@ -779,7 +779,7 @@ def read_table(path, **style):
     words : sequence of str, default (), columns whose entries are words, also if they look like numbers
     dates : dict, default None: found; formats of columns of dates, such as {"day": "%d/%m/%Y"}
     sheet : str, default None (the first), sheet of an Excel file
-    counts : bool, default None, are the genes of an h5ad file counts; see `idm_nb.app.anndata.fit`
+    counts : bool, default None, are the genes of an h5ad file counts; see `idm_nb.tables.single_cells.fit`
 
     Returns
     -------

@@ -1,0 +1,5 @@
+"""The command `idm-nb`: its jobs and its options."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
