@@ -9,7 +9,7 @@ from idm_nb import IteratedDiffusionMap, TableMap, feature_relevance
 from idm_nb.command.command_line import main
 from idm_nb.command.jobs import results_of_all, row_results
 from idm_nb.study import relevance_baseline
-from idm_nb.tables.columns import SparseRows
+from idm_nb.tables.h5ad import SparseRows
 from idm_nb.tables.reading import table_of
 from idm_nb.tables.table_map import FittedTable
 

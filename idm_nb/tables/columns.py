@@ -12,8 +12,6 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from pandas.api.extensions import ExtensionArray, ExtensionDtype
-from pandas.api.indexers import check_array_indexer
 from scipy.sparse.linalg import svds
 from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -160,57 +158,6 @@ class DateColumn(Storage):
     def labels(self):
         waves = [f"{wave} of the {name}" for name in self.cycles for wave in ("sine", "cosine")]
         return [f"{self.name} ({part})" for part in ["days", *waves]]
-
-# %% ../../nbs/12_application/47b_columns.ipynb #da3a71ca
-class RowsDtype(ExtensionDtype):
-    "The type of a column of sparse rows."
-
-    name, type, kind, na_value = "sparse rows", sp.csr_matrix, "R", None
-
-    @classmethod
-    def construct_array_type(cls):
-        return SparseRows
-
-
-class SparseRows(Storage, ExtensionArray):
-    "A column of a data frame, each cell of which is a row of a sparse matrix; `table` `(N, m)`."
-
-    dtype = RowsDtype()
-
-    def __init__(self, table, names):
-        self.table, self.names = sp.csr_matrix(table), np.array(list(map(str, names)), dtype=object)
-
-    @classmethod
-    def _from_sequence(cls, rows, *, dtype=None, copy=False):
-        return rows
-
-    @classmethod
-    def _concat_same_type(cls, parts):
-        return cls(sp.vstack([part.table for part in parts], "csr"), parts[0].names)
-
-    def __getitem__(self, chosen):
-        if isinstance(chosen, (int, np.integer)):
-            return self.table[[chosen]]
-        return SparseRows(self.table[check_array_indexer(self, chosen)], self.names)
-
-    def take(self, indices, *, allow_fill=False, fill_value=None):
-        if allow_fill and np.any(np.less(indices, 0)):
-            raise ValueError("sparse rows have no gaps")
-        return self[np.asarray(indices)]
-
-    def __len__(self):
-        return self.table.shape[0]
-
-    def __eq__(self, other):
-        return NotImplemented
-
-    def isna(self):
-        return np.zeros(len(self), dtype=bool)
-
-    def copy(self):
-        return SparseRows(self.table, self.names)  # nothing changes the table
-
-    nbytes = property(lambda self: self.table.data.nbytes + self.table.indices.nbytes)
 
 # %% ../../nbs/12_application/47b_columns.ipynb #a6f7febe
 def as_dense(X):

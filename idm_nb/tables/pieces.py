@@ -34,6 +34,7 @@ from idm_nb.tables.reading import (
     TextFile,
     UsageError,
     array_columns,
+    as_list,
     check_file,
     ending,
     is_number,
@@ -480,7 +481,9 @@ def in_parts(call, source, target, *, rows=10_000, columns=None, n_jobs=1, verbo
     title = getattr(call, "__name__", "value").strip("<>")
 
     def each(table):
-        chosen = [n for n in table.names if n != table.index] if columns is None else columns
+        chosen = (
+            [n for n in table.names if n != table.index] if columns is None else as_list(columns)
+        )
         names = [*chain(*map(table.find, chosen))]
         return pd.DataFrame(array_columns(title, np.asarray(call(table.numbers(names))), title))
 

@@ -28,7 +28,7 @@ except ImportError:
     raise ImportError("tables need pandas: pip install 'idm_nb[tables]'") from None
 
 from ..core.checks import LARGEST, MOST_AXES
-from .columns import SparseRows
+from .h5ad import COUNTED, SparseRows, columns_in_h5ad
 
 # %% ../../nbs/12_application/47_tables.ipynb #7d12fcc2
 GAPS = (
@@ -52,6 +52,11 @@ TRUE, FALSE = ("True", "TRUE", "true"), ("False", "FALSE", "false")
 
 class UsageError(ValueError):
     "An error in the call, not in the table: in an option, or in the name of a file or a column."
+
+
+def as_list(names):
+    "The `names` as a list; a string is one name, and None is none."
+    return [] if names is None else [names] if np.isscalar(names) else list(names)
 
 
 def reading(name, value):
@@ -80,7 +85,9 @@ class Style:
             object.__setattr__(self, "decimal", ",")
         if self.thousands == self.decimal:
             raise UsageError(f"thousands and decimal are both {self.decimal!r}")
-        object.__setattr__(self, "missing", tuple(str(mark).strip() for mark in self.missing or ()))
+        marks = tuple(str(mark).strip() for mark in as_list(self.missing))
+        object.__setattr__(self, "missing", marks)
+        object.__setattr__(self, "words", tuple(map(str, as_list(self.words))))
 
     @cached_property
     def grouped(self):
@@ -708,8 +715,6 @@ def with_index(frame):
 # %% ../../nbs/12_application/47_tables.ipynb #a4497cc4
 def read_cells(path, style):
     "Table of the cells of an `.h5ad` file; columns of `obs` are data only if they are named."
-    from idm_nb.tables.single_cells import COUNTED, columns_in_h5ad
-
     columns, data, counts = columns_in_h5ad(path, counts=style.counts)
     table = table_of(columns, style, path, "cell", [COUNTED] * counts)
     return replace(table, data=data, counts=counts, scale="none")

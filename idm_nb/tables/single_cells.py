@@ -15,10 +15,10 @@ import numpy as np
 from scipy import sparse
 
 from ..branches.contrast import BranchContrast
-from ..core.checks import check_choice
 from ..core.pictures import viewing_axes
 from ..core.rows import PrincipalAxes, is_wide
 from ..idm.estimator import IteratedDiffusionMap
+from .h5ad import COUNTED, are_counts, columns_in_h5ad, log_per_cell, tools
 
 # %% ../../nbs/12_application/52_anndata.ipynb #68855498
 def representation(adata, use_rep):
@@ -74,44 +74,7 @@ def turn_of(model):
     return turn
 
 # %% ../../nbs/12_application/52_anndata.ipynb #68855500
-PER_CELL = 10_000  # molecules that a cell has after its counts are divided by their sum
 TOGETHER = r"batch|donor|patient|subject|individual|embryo|animal|mouse|replicate|sample|orig.ident"
-
-
-def are_counts(X, counts=None):
-    "Whether the genes `X` `(N, m)` are counts: `counts` if it is True or False, else if integers."
-    if counts is not None:
-        return check_choice("counts", counts, (True, False))
-    entries = X.data if sparse.issparse(X) else X
-    some = entries.ravel()[:100_000]
-    if (
-        entries.dtype.kind == "f"
-        and some.max(initial=0) > 1
-        and np.array_equal(some, np.rint(some))
-    ):
-        warnings.warn(
-            "X holds whole numbers, which are used as they are: if they are counts of molecules, give "
-            "counts=True (--counts in the command), and else counts=False (--no-counts)",
-            UserWarning,
-            stacklevel=3,
-        )
-    return entries.dtype.kind in "iu"
-
-
-def log_per_cell(X):
-    "Counts `X` `(N, m)`, dense or sparse, as `log(1 + x)` of counts per ten thousand."
-    if X.shape[0] and X.min() < 0:
-        raise ValueError(
-            "X has negative numbers, so they are no counts: counts=False (--no-counts)"
-        )
-    sums = np.asarray(X.sum(axis=1), dtype=float).ravel()
-    factor = PER_CELL / np.where(sums > 0, sums, 1)
-    if not sparse.issparse(X):
-        return np.log1p(X * factor[:, None])
-    found = sparse.csr_matrix(X, dtype=np.float64, copy=True)
-    found.data *= np.repeat(factor, np.diff(found.indptr))
-    np.log1p(found.data, out=found.data)
-    return found
 
 
 def places_of_genes(adata, reference):
@@ -173,9 +136,6 @@ def add_columns(obs, columns, key_added, n_branches):
         if name == "branch":
             column = Categorical.from_codes(column, branches)
         obs[f"{key_added}_{name}"] = column
-
-
-COUNTED = "The genes are logarithms of counts per ten thousand. "
 
 
 def summary(model, key, use_rep, groups, counts):
@@ -377,56 +337,6 @@ def branch_genes(adata, *, key_added="idm", layer=None, every=False):
     shown = "first second low high column difference effect chance above".split()
     genes = DataFrame(found, columns=shown).rename(columns={"column": "gene"})
     return genes.assign(**{side: [names[b] for b in genes[side]] for side in ("first", "second")})
-
-# %% ../../nbs/12_application/52_anndata.ipynb #0504642b
-def tools():
-    "Functions that open, read and write parts of `.h5ad` files."
-    try:
-        import h5py
-        from anndata.io import read_elem, write_elem
-    except ImportError:
-        raise ImportError(".h5ad files need anndata: pip install 'idm_nb[anndata]'") from None
-    return h5py.File, read_elem, write_elem
-
-# %% ../../nbs/12_application/52_anndata.ipynb #af123786
-def representation_in(file, path, use_rep):
-    "The name of the data in an open `.h5ad` file, and their array or sparse matrix."
-    there = list(file["obsm"]) if "obsm" in file else []
-    use_rep = use_rep or ("X_pca" if "X_pca" in there else "X")
-    if use_rep != "X" and use_rep not in there:
-        raise ValueError(f"{path} has no {use_rep!r} in obsm; it has {', '.join(there)}, and X")
-    return use_rep, tools()[1](file["X" if use_rep == "X" else f"obsm/{use_rep}"])
-
-
-PANEL = 100  # genes, up to which each is a column of its own
-
-
-def columns_in_h5ad(path, use_rep=None, counts=None):
-    "The results of `read_h5ad`, and whether the genes were counts."
-    from idm_nb.tables.columns import SparseRows
-
-    open_file, read_elem, _ = tools()
-    try:
-        file = open_file(path, "r")
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read as an .h5ad file: {error}") from None
-    with file:
-        use_rep, found = representation_in(file, path, use_rep)
-        obs, genes = read_elem(file["obs"]), read_elem(file["var"]).index.astype(str)
-        is_sparse = "X" in file and hasattr(file["X"], "keys")
-        X = found if use_rep == "X" else read_elem(file["X"]) if is_sparse else None
-    counted = X is not None and are_counts(X, counts)
-    X = log_per_cell(X) if counted else X
-    data = X if use_rep == "X" else found
-    names = genes if use_rep == "X" else [f"{use_rep}{k}" for k in range(1, data.shape[1] + 1)]
-    dense = lambda: data.toarray() if sparse.issparse(data) else np.asarray(data)
-    many = use_rep == "X" and data.shape[1] > PANEL
-    columns = {} if many else dict(zip(names, dense().T))
-    rows = {} if X is None or (use_rep == "X" and columns) else {"genes": SparseRows(X, genes)}
-    taken = {"cell", "genes", *names}
-    other = {f"obs_{name}" if name in taken else str(name): obs[name].to_numpy() for name in obs}
-    all_columns = {"cell": obs.index.to_numpy(), **other, **columns, **rows}
-    return all_columns, [*columns] or [*rows], counted
 
 # %% ../../nbs/12_application/52_anndata.ipynb #b6aa8c99
 def read_h5ad(path, *, use_rep=None, counts=None):

@@ -61,6 +61,7 @@ from idm_nb.tables.reading import (
     UsageError,
     apart,
     as_cell,
+    as_list,
     read_table,
     table_of,
     typed_frame,
@@ -226,7 +227,7 @@ def roles_of(table, options):
         n: "left out: ignored" for n in find(as_list(options.ignore))
     }
     chosen = find(as_list(options.columns)) if options.columns else table.data
-    find((options.reading or {}).get("words", ()))
+    find(as_list((options.reading or {}).get("words")))
     for role in ("columns", "index", "groups"):
         both = [name for name in find(as_list(getattr(options, role))) if name in features]
         if both:
@@ -262,11 +263,6 @@ def roles_of(table, options):
     return Roles(features, data, index, groups, label, plans, notes, problems)
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #047e43c0
-def as_list(names):
-    "The `names` as a list; one name, or None, may stand alone."
-    return [] if names is None else [names] if np.isscalar(names) else list(names)
-
-
 def one_name(name):
     "The `name` of a column; an error if it is a list of names."
     if not np.isscalar(name):
@@ -604,7 +600,7 @@ def reading_of_new(fitted, given):
     "See `FittedTable.reading`; `fitted` is one, `given` a dict."
     parts = fitted.encoder.parts
     words = [part.name for part in parts if part.kind in ("words", "text")]
-    words += [fitted.roles.index] * (fitted.roles.index is not None) + [*given.get("words", ())]
+    words += [fitted.roles.index] * (fitted.roles.index is not None) + as_list(given.get("words"))
     dates = {part.name: part.form for part in parts if part.kind == "date" and part.form}
     return {"counts": fitted.counts, **given, "words": words, "dates": dates}
 
