@@ -28,7 +28,7 @@ def model():
     return IteratedDiffusionMap(random_state=0).fit(X, Y)
 
 
-@pytest.mark.parametrize("kind", ["projection", "local"])
+@pytest.mark.parametrize("kind", ["projection", "permutation"])
 def test_linear_feature_of_independent_columns(model, kind):
     found = feature_relevance(model, NEW, kind=kind)
     # shares of the variance are 4/5 and 1/5; a correlation of 600 rows is known to about 0.04
@@ -36,7 +36,7 @@ def test_linear_feature_of_independent_columns(model, kind):
     assert found[4] == 0
 
 
-@pytest.mark.parametrize("kind", ["projection", "local"])
+@pytest.mark.parametrize("kind", ["projection", "permutation"])
 def test_baseline_separates(model, kind):
     result = relevance_baseline(model, NEW, NEW_Y, kind=kind)
     assert result.above.tolist() == [True, True, False, False, False]
@@ -51,7 +51,7 @@ def test_chance_of_a_projection_is_its_number_of_functions(model):
     assert abs(np.mean(result.chance[:4]) * (len(NEW) - 1) - 6) < 0.5
 
 
-@pytest.mark.parametrize("kind", ["projection", "local"])
+@pytest.mark.parametrize("kind", ["projection", "permutation"])
 def test_same_seed_same_result_and_values_agree(model, kind):
     options = dict(kind=kind, random_state=3, n_rows=100)
     first, second = (relevance_baseline(model, NEW, NEW_Y, **options) for _ in range(2))
@@ -60,7 +60,7 @@ def test_same_seed_same_result_and_values_agree(model, kind):
 
 
 def test_projection_is_fooled_by_correlated_columns_and_exchange_is_not():
-    passed = {"local": np.zeros(8), "projection": np.zeros(8)}
+    passed = {"permutation": np.zeros(8), "projection": np.zeros(8)}
     for seed in range(6):
         rng = np.random.default_rng(seed)
         table = rng.normal(size=(1000, 8))
@@ -78,7 +78,7 @@ def test_projection_is_fooled_by_correlated_columns_and_exchange_is_not():
                 regressor=FeatureRegressor(["ridge"]),
             ).above
     assert (passed["projection"][2:6] == 6).all()
-    assert (passed["local"][:2] == 6).all() and passed["local"][2:].sum() <= 2
+    assert (passed["permutation"][:2] == 6).all() and passed["permutation"][2:].sum() <= 2
 
 
 @pytest.mark.parametrize("groups", [None, np.repeat(np.arange(30), 4)], ids=["rows", "groups"])
@@ -116,7 +116,7 @@ def test_free_of_units():
     other = make_pipeline(
         StandardScaler(), IteratedDiffusionMap(2, regressor="kernel", random_state=0)
     ).fit(X * units, Y)
-    for kind in ("projection", "local"):
+    for kind in ("projection", "permutation"):
         options = dict(kind=kind, n_rows=200)
         first = feature_relevance(pipe, NEW, **options)
         second = feature_relevance(other, NEW * units, **options)
@@ -127,7 +127,7 @@ def test_models_without_prediction():
     stretched = NEW * [3, 2, 1, 0.5, 1]
     principal = PCA(2).fit(stretched)
     # a cosine explains 96 / pi^4 = .9855 of a column
-    for kind, least in (("projection", 0.98), ("local", 0.25)):
+    for kind, least in (("projection", 0.98), ("permutation", 0.25)):
         found = feature_relevance(principal, stretched, kind=kind)
         # the two axes are the two columns
         assert found[:2].min() > least and found[2:].max() < 0.05
@@ -184,7 +184,7 @@ def test_basis_of_an_interval_is_cosines():
             "groups must hold one label for each of the 600 rows of X, got shape",
         ),
         (dict(groups=np.arange(600) % 3), ValueError, "groups has 3 different labels: at least 8"),
-        (dict(y=None), ValueError, "kind='local' compares predictions with features: pass y"),
+        (dict(y=None), ValueError, "kind='permutation' compares predictions with features: pass y"),
         (dict(y=NEW_Y[:9]), ValueError, "y has 9 rows but X has 600"),
         (dict(n_rows=2), ValueError, "n_rows must be an integer, 8 or more"),
     ],
@@ -197,7 +197,7 @@ def test_bad_arguments(model, arguments, error, words):
 def test_bad_rows_and_models(model):
     spoiled = NEW.copy()
     spoiled[17, 2] = np.nan
-    for kind in ("projection", "local"):
+    for kind in ("projection", "permutation"):
         with pytest.raises(ValueError, match="X contains NaN at row 17, column 2"):
             feature_relevance(model, spoiled, kind=kind)
         with pytest.raises(ValueError, match="X has 4 features, but .* is expecting 5"):

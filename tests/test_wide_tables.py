@@ -134,9 +134,9 @@ def test_relevance_of_wide_rows_is_that_of_dense_ones(cells, fitted):
     first, second = (relevance_baseline(fitted.model_, Z) for Z in (X, X.toarray()))
     assert first.kind == "projection" and np.array_equal(first.above, second.above)
     with pytest.raises(
-        ValueError, match="kind='local' is for dense tables of at most 1000 columns"
+        ValueError, match="kind='permutation' is for dense tables of at most 1000 columns"
     ):
-        feature_relevance(fitted.model_, X, kind="local")
+        feature_relevance(fitted.model_, X, kind="permutation")
 
 
 def test_sparse_rows_are_a_column_of_a_frame():

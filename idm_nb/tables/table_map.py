@@ -32,11 +32,11 @@ from ..regression.kernel import some_rows
 from ..regression.verdict import audit, far_features
 from idm_nb.study.relevance import (
     LEAST_GROUPS,
-    Projection,
     Relevance,
-    against_chance,
+    growth_of_error,
+    growth_with_draws,
     learned_functions,
-    step_down,
+    shares_with_draws,
 )
 from idm_nb.tables.columns import (
     N_DONORS,
@@ -807,15 +807,16 @@ def relevance_of(fitted):
 
 def column_relevance(encoder, judged, rng, level=0.05, draws=199):
     "`Relevance` of the columns of a table."
-    growth = np.vstack([growth_of_error(rows, encoder.owners, rng) for rows in judged])
+    growth = np.vstack(
+        [
+            growth_of_error(rows.estimate.values, rows.X, rows.y, shuffled(rows.X, encoder, rng))
+            for rows in judged
+        ]
+    )
     truth, groups = np.vstack([rows.y for rows in judged]), [rows.groups for rows in judged]
-    labels = labels_of(None if groups[0] is None else np.concatenate(groups), len(truth))
-    parts = np.stack([np.bincount(labels, column) for column in growth.T], axis=1)
-    parts /= 2 * len(truth) * max(truth.var(axis=0).sum(), 1e-300)
-    values, signs = parts.sum(axis=0), rng.choice([-1.0, 1.0], (draws, len(parts)))
-    threshold, p_values = step_down(values, signs @ parts, level)
-    chance = (signs @ parts).mean(axis=0)
-    return Relevance(encoder.names, values, chance, threshold, p_values, "permutation")
+    groups = None if groups[0] is None else np.concatenate(groups)
+    found = growth_with_draws(growth, truth, groups, draws, rng)
+    return Relevance.of(encoder.names, *found, "permutation", level)
 
 
 def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
@@ -834,8 +835,9 @@ def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
     with one_thread():
         functions = learned_functions(placed.embedding[chosen], placed.values[chosen])
         encoded = sp.csr_array(fitted.encode(rows.frame.iloc[chosen]))
-        look = Projection(encoded, functions, None if groups is None else groups[chosen])
-    found = against_chance(look, labels, "projection", draws, level, rng)
+        groups = None if groups is None else groups[chosen]
+        values, drawn = shares_with_draws(encoded, functions, groups, draws, rng)
+    found = Relevance.of(labels, values, drawn, "projection", level)
     # of the coordinates of one column the best
     best = np.lexsort((found.values, owners := fitted.encoder.owners))
     best = best[np.flatnonzero(np.diff(owners[best], append=-1))]
@@ -954,19 +956,13 @@ def unseen(table, fitted, estimate, rng):
     return found or [Unseen(*of(rows), estimate)]
 
 
-def growth_of_error(rows, owners, rng):
-    """Growth `(N, p)` of the squared error of each row if a column is permuted among the rows; `owners` `(m,)`."""
-    n = len(rows.X)
-    error = lambda Z: np.sum(
-        (np.tile(rows.y, (len(Z) // n, 1)) - rows.estimate.values(Z)) ** 2, axis=1
-    )
-    usual, growth = error(rows.X), np.zeros((n, owners.max() + 1))
-    for k in range(growth.shape[1]):
-        orders = np.concatenate([rng.permutation(n) for _ in range(ORDERS)])
-        changed = np.tile(rows.X, (ORDERS, 1))
-        changed[:, owners == k] = rows.X[orders][:, owners == k]
-        growth[:, k] = error(changed).reshape(ORDERS, n).mean(axis=0) - usual
-    return growth
+def shuffled(X, encoder, rng):
+    "For each column the rows `X` `(N, m)` five times, with its coordinates permuted among the rows."
+    for k in range(encoder.owners.max() + 1):
+        orders = np.concatenate([rng.permutation(len(X)) for _ in range(ORDERS)])
+        changed = np.tile(X, (ORDERS, 1))
+        changed[:, encoder.owners == k] = X[orders][:, encoder.owners == k]
+        yield changed
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #3385ee97
 def with_columns(frame, columns):
