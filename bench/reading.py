@@ -27,9 +27,9 @@ READERS = {  # imports, and how a table is read
         "from idm_nb.tables.reading import read_table",
         "t = read_table(path); X = t.numbers([n for n in t.names if n != 'word'])",
     ),
-    "idm_nb, in parts": (
-        "from idm_nb.tables.pieces import partitions_of",
-        "tables = (part.read() for part in partitions_of(path, rows=2000));"
+    "idm_nb, in pieces": (
+        "from idm_nb.tables.reading import pieces_of",
+        "tables = pieces_of(path, rows=2000);"
         "X = max((t.numbers([n for n in t.names if n != 'word']) for t in tables), key=len)",
     ),
 }
@@ -69,7 +69,7 @@ def main(rows=20_000, columns=100, rounds=5):
                 found[name].append([float(word) for word in told.split()[:2]])
     for name, runs in found.items():
         seconds, megabytes = (median(column) for column in zip(*runs))
-        print(f"{name:18}{seconds:6.2f} s {megabytes:6.0f} MiB")
+        print(f"{name:19}{seconds:6.2f} s {megabytes:6.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -345,15 +345,6 @@ def torus_file(path, n=6000, **columns):
     return frame
 
 
-@pytest.fixture()
-def short(monkeypatch):
-    "Partitions of 700 rows."
-    cut = pieces.partitions_of
-    for module in (table_map, jobs):
-        less = lambda source, style=None, rows=700, folder=None: cut(source, style, 700, folder)
-        monkeypatch.setattr(module, "partitions_of", less)
-
-
 @pytest.mark.parametrize("kind", ["parquet", "csv", "csv.gz", "feather"])
 def test_a_long_file_is_never_whole_in_memory(kind, here):
     "60000 rows of 20 columns take 9.6 MB; the pool of 4000 rows 0.64 MB, a part 1.6 MB."
@@ -396,7 +387,7 @@ def test_a_file_that_is_fitted_in_parts(here):
     assert covered.mean() == pytest.approx(0.95, abs=3 * np.sqrt(0.95 * 0.05 / 150))
 
 
-def test_in_parts_and_in_memory_are_equal(here, short, monkeypatch):
+def test_in_parts_and_in_memory_are_equal(here, monkeypatch):
     "All rows are in the pool, so nothing but the reading differs: words, dates and gaps in some parts."
     k, day = np.arange(3000), pd.date_range("2024-01-01", periods=3000, freq="h")
     columns = dict(
@@ -412,7 +403,9 @@ def test_in_parts_and_in_memory_are_equal(here, short, monkeypatch):
     write_table("d.csv", frame.assign(x=frame.x.where(k % 7 > 0)))
     more = f"fit d.csv {PARTLY} --group person --index person"
     run(f"{more} --out memory")
-    monkeypatch.setattr(table_map, "POOL", 0)
+    cut = table_map.pieces_of
+    monkeypatch.setattr(table_map, "pieces_of", lambda source, style, rows: cut(source, style, 700))
+    monkeypatch.setattr(jobs, "AT_ONCE", 700)
     run(f"{more} --jobs 2 --out parts")
     for first, second in zip(frames_of("memory"), frames_of("parts")):
         pd.testing.assert_frame_equal(first, second)
@@ -433,6 +426,7 @@ def test_a_fit_in_parts_that_was_stopped_goes_on(here, monkeypatch, capsys):
         return whole(table, **options)
 
     monkeypatch.setattr(jobs, "row_results", counted)
+    monkeypatch.setattr(jobs, "AT_ONCE", 1000)
     run(f"fit d.parquet {PARTLY} --out there/results", status=130)
     assert "stopped" in capsys.readouterr().err and os.listdir("there") == ["results.parts"]
     run(f"fit d.parquet {PARTLY} --out there/results --seed 1", status=2)  # another map
@@ -446,7 +440,7 @@ def test_a_fit_in_parts_that_was_stopped_goes_on(here, monkeypatch, capsys):
         assert open(f"there/results/{name}").read() == open(f"again/{name}").read()
 
 
-def test_bad_entries_of_a_long_file_are_known_before_the_work(here, short, monkeypatch, capsys):
+def test_bad_entries_of_a_long_file_are_known_before_the_work(here, monkeypatch, capsys):
     monkeypatch.setattr(jobs, "write_results", lambda *given, **more: pytest.fail("work was done"))
     frame = torus_file("d.csv")
     for value, words in (

@@ -1,4 +1,4 @@
-"""Partitions: files of all kinds, runs that are ended and go on, processes, a cluster, damaged files."""
+"""Pieces: files of all kinds, runs that are ended and go on, processes, a cluster, damaged files."""
 
 import gzip
 import os
@@ -7,7 +7,9 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from functools import partial
 
+import joblib
 import numpy as np
 import pytest
 from book import linux
@@ -15,8 +17,8 @@ from book import linux
 from idm_nb import IteratedDiffusionMap, in_parts
 from idm_nb.datasets import feature_example
 from idm_nb.tables import read_table
-from idm_nb.tables.pieces import WRITERS, FinishedParts, partitions_of
-from idm_nb.tables.reading import ending
+from idm_nb.tables.pieces import WRITERS, FinishedPieces
+from idm_nb.tables.reading import ending, pieces_of
 
 pd = pytest.importorskip("pandas")
 
@@ -28,7 +30,7 @@ def ring():
 
 
 def write(path, X):
-    "A table in pieces of 333 rows, which are the partitions of some formats."
+    "A table in pieces of 333 rows, which are those of some formats."
     frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
     if ending(path) == ".xlsx":
         return frame.to_excel(path, index=False)
@@ -54,13 +56,17 @@ def test_parts_of_a_file_are_placed_as_the_whole(ring, tmp_path, source):
         found.unlink()
 
 
-def test_no_cut_is_inside_of_quotes(tmp_path):
+@pytest.mark.parametrize("quote", ["", '"'], ids=["quotes in pairs", "a stray quote"])
+def test_no_cut_is_inside_of_quotes(quote, tmp_path):
     words = [('a\n"b",\r\n' * (k % 5) + f"w{k}").strip() for k in range(200)]
-    pd.DataFrame(dict(word=words, k=range(200))).to_csv(tmp_path / "t.csv", index=False)
+    lines = pd.DataFrame(dict(word=words, k=range(200))).to_csv(index=False)
+    (tmp_path / "t.csv").write_bytes(lines.replace("w0,", f"3.5{quote} wide,").encode())
+    words[0] = f"3.5{quote} wide"
     for rows in (1, 7, 60):
-        parts = partitions_of(tmp_path / "t.csv", rows=rows)
-        frame = pd.concat([part.read().frame for part in parts])
-        assert frame.word.tolist() == words and frame.k.tolist() == [*range(200)] and len(parts) > 2
+        tables = list(pieces_of(tmp_path / "t.csv", rows=rows))
+        frame = pd.concat([table.frame for table in tables])
+        assert frame.word.tolist() == words and frame.k.tolist() == [*range(200)]
+        assert frame.index.tolist() == [*range(1, 201)] and len(tables) == -(-200 // rows)
 
 
 SLOW = """
@@ -90,27 +96,16 @@ def test_a_run_that_was_ended_goes_on(tmp_path, source, target, number):
         time.sleep(0.02)
     os.kill(first.pid, number)
     first.wait()
-    done = sorted(path.name for path in (tmp_path / f"{target}.parts").glob("0*.npz"))
-    assert not (tmp_path / target).exists() and done[:3] == [f"0000000{k}.npz" for k in range(3)]
-    (tmp_path / "free").mkdir()
-    parts = len(partitions_of(tmp_path / source, rows=100, folder=tmp_path / "free"))
+    done = sorted(path.name for path in (tmp_path / f"{target}.parts").glob("0*.parquet"))
+    assert not (tmp_path / target).exists() and done[:3] == [
+        f"0000000{k}.parquet" for k in range(3)
+    ]
     subprocess.run(command, check=True, **options)
     table = read_table(tmp_path / target)
     assert np.allclose(table.numbers(table.names)[:, 0], X.sum(axis=1))
     # every part once, one that was lost, and one to compare
-    assert len(calls.read_text()) <= parts + 2
+    assert len(calls.read_text()) <= 10 + 2
     assert not [name for name in os.listdir(tmp_path) if name.startswith("sums") and name != target]
-
-
-def test_an_unpacked_copy_of_another_file_is_not_read(tmp_path):
-    "A run that was killed leaves the copy; the file is replaced before the next run."
-    (tmp_path / "y.npy.unpacked").mkdir()
-    (tmp_path / "y.npy.unpacked" / "X.csv").write_text("x0\n" + "7\n" * 40)
-    with gzip.open(tmp_path / "X.csv.gz", "wt") as file:
-        file.write("x0\n" + "1\n" * 40)
-    assert in_parts(np.ravel, tmp_path / "X.csv.gz", tmp_path / "y.npy", rows=9) == 40
-    assert (np.load(tmp_path / "y.npy") == 1).all()
-    assert sorted(os.listdir(tmp_path)) == ["X.csv.gz", "y.npy"]
 
 
 def process_of(X):
@@ -126,16 +121,32 @@ def test_several_processes_give_the_same_rows_in_order(ring, tmp_path):
     who = np.load(tmp_path / "who.npy").ravel()
     # the first part is a check
     assert (who[:60] == os.getpid()).all() and (who[60:] != os.getpid()).all()
-    distributed = pytest.importorskip("distributed")
-    options = dict(n_workers=2, threads_per_worker=1, dashboard_address=None)
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        in_parts(process_of, X, tmp_path / "where.npy", rows=60)
-        workers = {*client.run(os.getpid).values()}
-    assert {*np.load(tmp_path / "where.npy").ravel()} <= workers
     X = np.where(np.arange(len(X))[:, None] == 900, np.nan, X)
     with pytest.raises(ValueError, match="has a gap at data row 901"):
         in_parts(model.predict, X, tmp_path / "bad.npy", rows=60, n_jobs=2)
     assert not (tmp_path / "bad.npy").exists()
+
+
+def process_unless_killed(X, file, test):
+    "The number of the process, of which the first that is not the `test` ends itself."
+    if os.getpid() != test:
+        try:
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL))
+            os.kill(os.getpid(), signal.SIGKILL)
+        except FileExistsError:
+            pass
+    return process_of(X)
+
+
+def test_a_cluster_places_the_pieces_and_may_lose_a_worker(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    options, ended = dict(threads_per_worker=1, dashboard_address=None), tmp_path / "ended"
+    call = partial(process_unless_killed, file=ended, test=os.getpid())
+    with distributed.LocalCluster(2, **options) as cluster, distributed.Client(cluster):
+        with joblib.parallel_config(backend="dask"):
+            assert in_parts(call, np.ones((500, 3)), tmp_path / "who.npy", rows=60) == 500
+    who = np.load(tmp_path / "who.npy").ravel()
+    assert ended.exists() and (who[:60] == os.getpid()).all() and (who[60:] != os.getpid()).all()
 
 
 def test_parts_of_another_run_are_not_taken(tmp_path):
@@ -143,9 +154,8 @@ def test_parts_of_another_run_are_not_taken(tmp_path):
     np.save(given, X)
     total = lambda rows, times=1: times * rows.sum(axis=1)
     total.__name__ = "total"
-    parts = partitions_of(given, rows=10)
     frame = pd.DataFrame({"total": 3 * np.ones(10)})
-    FinishedParts(target, parts, parts[0].read()).add(0, frame, 10)
+    FinishedPieces(target, given, 10, ["c0", "c1", "c2"]).add(0, frame)
     for rows, call in ((20, total), (10, np.negative), (10, lambda rows: total(rows, 2))):
         with pytest.raises(ValueError, match="parts of another run: remove it"):
             in_parts(call, given, target, rows=rows)
@@ -192,7 +202,6 @@ def test_bad_files_are_named(tmp_path, source, target):
     (tmp_path / "broken.csv.gz").write_bytes(whole[:-50])
     with pytest.raises(ValueError, match=BAD[source, target]):
         in_parts(lambda X: X[:, 0], tmp_path / source, tmp_path / target)
-    assert not (tmp_path / f"{target}.unpacked").exists()
 
 
 def test_columns_and_numbers_that_are_refused(tmp_path):

@@ -11,8 +11,7 @@ import pytest
 
 from idm_nb.command.command_line import build_parser, main
 from idm_nb.command.jobs import model_of, reading_of
-from idm_nb.tables.pieces import partitions_of
-from idm_nb.tables.reading import read_table
+from idm_nb.tables.reading import pieces_of, read_table
 from idm_nb.tables.table_map import features_of, roles_of
 
 N = 24
@@ -329,12 +328,11 @@ def test_identifiers_stay_as_they_are(tmp_path):
     assert found.frame.id.tolist() == [f"{k:03}" for k in range(N)]
 
 
-@pytest.mark.parametrize("name", [n for n in WORKS if n != "UTF-16 of a spreadsheet"])
-def test_partitions_hold_the_same_numbers(name, tmp_path):
-    path = write(tmp_path, WORKS[name][0])
-    parts = [part.read() for part in partitions_of(path, rows=7)]
-    found = np.vstack([part.numbers(["a", "b", "y"]) for part in parts if len(part)])
-    assert np.allclose(found, np.c_[A, B, Y], rtol=1e-15, atol=0)
+@pytest.mark.parametrize("name", WORKS)
+def test_pieces_hold_the_same_numbers(name, tmp_path):
+    tables = list(pieces_of(write(tmp_path, WORKS[name][0]), rows=7))
+    found = np.vstack([table.numbers(["a", "b", "y"]) for table in tables])
+    assert np.allclose(found, np.c_[A, B, Y], rtol=1e-15, atol=0) and len(tables) == 4
 
 
 def test_the_minus_sign_of_typesetters(tmp_path):

@@ -12,8 +12,8 @@ import shutil
 import sys
 import tempfile
 import time
-import warnings
 from argparse import Namespace
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,21 +26,17 @@ from sklearn.model_selection import GroupKFold, KFold
 
 from .. import __version__
 from ..core.files import allow_as_usual, load, regular, save_model, write_whole
-from ..core.work import announce, chunks, in_pieces, undisturbed
+from ..core.work import announce, in_pieces, undisturbed
 from ..diffusion.manifolds import feature_example
 from ..diffusion.numerics import nearest
 from ..idm.estimator import IteratedDiffusionMap
 from ..regression.verdict import N_NEAR, short
 from ..study.images import turned_classes
 from idm_nb.tables.pieces import (
-    FinishedParts,
     check_target,
-    computed,
-    fill,
-    new_folders,
-    partitions_of,
-    place_parts,
-    unpacked_beside,
+    check_words,
+    results_of_pieces,
+    write_frames,
     write_table,
     write_text,
 )
@@ -122,6 +118,14 @@ def held_out_numbers(fitted, known):
     }
 
 
+def judged(fitted):
+    "`held_out_numbers` and `plain_methods` of a FittedTable; None twice if no rows were kept back."
+    if not len(fitted.kept):
+        return None, None
+    known = rows_to_compare(fitted)
+    return held_out_numbers(fitted, known), plain_methods(fitted, known)
+
+
 def held_out_facts(numbers, plain, label=None):
     "Numbers of the rows kept back, a dict of text for the report."
     if numbers is None:
@@ -161,39 +165,24 @@ def most_frequent(labels):
     return str(names[counts.argmax()])
 
 # %% ../../nbs/12_application/50_jobs.ipynb #641193f6
-def row_results(table, fitted, placed=None):
-    "Results of a partition, one line a row: all columns of `embedding.csv` and `predictions.csv`."
-    found = results_of(fitted, ready(table, fitted), True, placed)
+def row_results(table, fitted):
+    "Results of a piece, one line a row: all columns of `embedding.csv` and `predictions.csv`."
+    found = results_of(fitted, ready(table, fitted), True)
     truth = {name: table.frame[name].to_numpy() for name in fitted.roles.features}
     names, at = list(found), list(found).index(f"predicted_{fitted.roles.features[0]}")
-    truth = apart(truth, [*names, "part"])
-    return with_values(found, truth)[[*names[:at], *truth, *names[at:]]]
-
-
-AT_ONCE = 10_000  # rows that are placed together
-
-
-def results_of_all(table, fitted):
-    "`row_results` of the whole table that was fitted."
     kept = np.isin(table.rows, fitted.kept.numbers)
-    rest = np.flatnonzero(~kept)
-    found = [row_results(table.part(rest[k]), fitted) for k in chunks(len(rest), 1, AT_ONCE)]
-    if kept.any():
-        found.append(row_results(table.part(kept), fitted, fitted.placed_kept))
-    return pd.concat(found).sort_values("row", ignore_index=True)
+    part = np.where(np.isin(table.rows, fitted.rows.numbers), "train", "placed")
+    part = np.where(kept, "held-out", part)
+    truth = apart(truth, [*names, "part"])
+    found = with_values(found, {**truth, "part": part})
+    return found[[*names[:at], "part", *truth, *names[at:]]]
 
 
-def two_tables(frame, fitted):
-    "The frames of `embedding.csv` and `predictions.csv`, a dict."
-    part = np.where(frame.row.isin(fitted.rows.numbers), "train", "placed")
-    frame = frame.assign(part=np.where(frame.row.isin(fitted.kept.numbers), "held-out", part))
-    names = list(frame.columns[:-1])
-    last = names.index("novel") + 1  # before it the branch, and truth, prediction and error
-    first = last - 2 - 3 * len(fitted.roles.features)
-    return {
-        "embedding.csv": frame[[*names[:first], "part", "branch", *names[last:]]],
-        "predictions.csv": frame[[*names[:first], "part", *names[first:last]]],
-    }
+def two_tables(frame):
+    "The columns of `embedding.csv` and of `predictions.csv` in `row_results`, two lists."
+    names = list(frame)
+    start, end = names.index("part") + 1, names.index("novel") + 1
+    return [*names[:start], "branch", *names[end:]], names[:end]
 
 
 def contrast_table(contrast):
@@ -275,53 +264,46 @@ FILES = (
 )
 
 
-def write_results(model, parts, out, verbose=False, n_jobs=1, **more):
-    "Write all files of a fitted `TableMap` into the folder `out`."
+def write_results(model, source, style, out, verbose=False, n_jobs=1, **more):
+    "Write all files of a `TableMap` that was fitted to `source` into the folder `out`."
     fitted, out = model.fitted_, Path(out).resolve()
     announce(verbose, "rows that were kept back")
-    known = rows_to_compare(fitted) if len(fitted.kept) else None
-    numbers = held_out_numbers(fitted, known) if len(fitted.kept) else None
-    plain = plain_methods(fitted, known) if len(fitted.kept) else None
-    del known
+    numbers, plain = judged(fitted)
     label = branch_labels(fitted)
     facts = held_out_facts(numbers, plain, label)
     branches = branch_table(fitted)
     if label is not None:
         branches[f"mostly_{label['column']}"] = label["mostly"]
     announce(verbose, "columns that matter")
-    relevance = model.relevance()
     tables = {
         "branches.csv": branches,
         "branch_columns.csv": contrast_table(fitted.contrast),
-        "relevance.csv": relevance,
+        "relevance.csv": model.relevance(),
     }
     summary = {**summary_of(fitted, numbers, plain, label), **more}
     announce(verbose, "pictures of the report")
     page = table_report(fitted, facts)
     announce(verbose, "results of all rows")
-    writers = {name: partial(write_table, columns=columns) for name, columns in tables.items()}
-    writers |= {
-        "model.npz": lambda path: save_model(model, path),
-        "summary.json": lambda path: path.write_text(json.dumps(summary, indent=2) + "\n"),
-        "report.html": lambda path: path.write_text(page, encoding="utf-8"),
-    }
     call = partial(row_results, fitted=fitted)
-    if len(parts) == 1:
-        [found] = computed(lambda table, k: results_of_all(table, fitted), parts)
-        found = two_tables(found, fitted)
-        writers |= {name: partial(write_table, columns=frame) for name, frame in found.items()}
-        write_folder(out, writers)
-        return facts
-    out.parent.mkdir(parents=True, exist_ok=True)
-    opening = computed(lambda table, k: (table, call(table)), parts[:1])[0]
-    results = FinishedParts(out, parts, opening[0])
-    fill(call, parts, results, opening, verbose, n_jobs)
-    for name in ("embedding.csv", "predictions.csv"):
-        frames = (two_tables(frame, fitted)[name] for frame in results.frames(len(parts)))
-        writers[name] = lambda path, frames=frames: write_text(".csv", path, frames, None)
-    write_folder(out, writers)
-    shutil.rmtree(results.folder)
+    frames = results_of_pieces(call, source, style, out, AT_ONCE, n_jobs, verbose)
+    columns = lambda k: (frame[two_tables(frame)[k]] for frame in frames)
+    writers = {name: partial(write_table, columns=table) for name, table in tables.items()}
+    write_folder(
+        out,
+        {
+            **writers,
+            "embedding.csv": lambda path: write_text(".csv", path, columns(0)),
+            "predictions.csv": lambda path: write_text(".csv", path, columns(1)),
+            "model.npz": lambda path: save_model(model, path),
+            "summary.json": lambda path: path.write_text(json.dumps(summary, indent=2) + "\n"),
+            "report.html": lambda path: path.write_text(page, encoding="utf-8"),
+        },
+    )
+    shutil.rmtree(f"{out}.parts", ignore_errors=True)
     return facts
+
+
+AT_ONCE = 10_000  # rows that are placed together
 
 # %% ../../nbs/12_application/50_jobs.ipynb #edf7be99
 def check_folder(path, names=()):
@@ -369,6 +351,23 @@ def move_all(temporary, path, names):
         allow_as_usual(temporary, 0o777)
         temporary.replace(path)
 
+
+@contextmanager
+def new_folders(path):
+    "In this block the folder `path` exists; folders made for it are removed again if they are empty."
+    made = [folder for folder in [path, *path.parents] if not folder.exists()]
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        for folder in made:
+            try:
+                folder.rmdir()
+            except FileNotFoundError:
+                continue
+            except OSError:
+                break
+
 # %% ../../nbs/12_application/50_jobs.ipynb #46f3b707
 def note(text):
     "Print `text`, a decision about the table, on standard error, even with `--quiet`."
@@ -398,19 +397,6 @@ def reading_of(options):
     return {name: value for name in names if (value := getattr(options, name, None)) is not None}
 
 # %% ../../nbs/12_application/50_jobs.ipynb #b6f0d164
-class InMemory:
-    "A `Table` in memory in the place of a `Partition`."
-
-    def __init__(self, table):
-        self.table = table
-
-    def read(self):
-        return self.table
-
-    def __str__(self):
-        return self.table.source
-
-
 def beside(data, features, reading):
     "The `Table` of one file with the columns of another, and the names of these."
     table, other = read_table(data, **reading), read_table(features, **reading | dict(index=None))
@@ -459,31 +445,31 @@ def model_of(options):
 def fit_job(options, table=None):
     "Fit a table and write the folder `options.out`."
     check_folder(options.out, FILES)
-    start, model, source = time.perf_counter(), model_of(options), options.data
+    start, model = time.perf_counter(), model_of(options)
     if options.feature_file:
         table, names = beside(options.data, options.feature_file, reading_of(options))
         model.set_params(feature=options.feature or names)
     elif not options.feature:
         raise UsageError("name the feature with --feature COLUMN or --feature-file FILE")
-    model.fit(options.data if table is None else table)
-    fitted = model.fitted_
+    source = options.data if table is None else table
+    fitted = model.fit(source).fitted_
     for text in fitted.roles.notes if options.quiet else ():
         note(text)
     seconds = time.perf_counter() - start
     say(options, f"{fitted.model.n_iterations_} steps in {seconds:.1f} s; the report comes next")
     fitted.model.set_params(verbose=False)
-    with unpacked_beside(
-        Path(options.out), source if table is None else np.empty((0, 1))
-    ) as folder:
-        parts = [InMemory(table)] if table is not None else None
-        if parts is None and fitted.count == len(fitted.rows) + len(fitted.kept):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # they were given when it was read to be fitted
-                parts = [InMemory(read_table(source, **reading_of(options)))]
-        parts = parts or partitions_of(source, Style(**reading_of(options)), folder=folder)
-        told = dict(idm_nb=__version__, group=options.group, scale=fitted.scale)
-        told |= dict(seconds=round(time.perf_counter() - start, 2))
-        facts = write_results(model, parts, options.out, not options.quiet, options.jobs, **told)
+    facts = write_results(
+        model,
+        source,
+        Style(**fitted.reading(reading_of(options))),
+        options.out,
+        not options.quiet,
+        options.jobs,
+        idm_nb=__version__,
+        group=options.group,
+        scale=fitted.scale,
+        seconds=round(seconds, 2),
+    )
     report_on(model, facts, options)
 
 
@@ -521,32 +507,30 @@ def open_model(path):
 
 
 def target_of(options):
-    "The file `options.out` of a result, or `-`; an error if it cannot be written."
+    "The file `options.out` of a result, None for `-`; an error if it cannot be written."
     out = check_target(options.out)
-    if str(out) != "-":
+    if out is not None:
         check_folder(out.parent, [out.name])
     return out
 
 
 def place_job(options, results):
-    "Write a frame of results for each partition of a file to `options.out`."
-    fitted = open_model(options.model).fitted_
-    out = target_of(options)
-    reading, new = fitted.reading(reading_of(options)), []
+    "Write a frame of results for each piece of a file to `options.out`."
+    fitted, out, new = open_model(options.model).fitted_, target_of(options), []
 
     def call(table):
         typed = ready(table, fitted, options.index)
         found = results(fitted, typed)
         found.attrs = dict(typed.frame.attrs)
-        return found
+        return check_words(found, out)
 
-    with unpacked_beside(out, options.data) as folder:
-        parts = partitions_of(options.data, Style(**reading), options.rows, folder)
-        seen = lambda frame: new.extend(frame.attrs["new"])
-        count = place_parts(call, parts, out, not options.quiet, options.jobs, seen)
+    style = Style(**fitted.reading(reading_of(options)))
+    given = options.rows, options.jobs, not options.quiet
+    frames = results_of_pieces(call, options.data, style, out, *given)
+    count = write_frames(frames, out, lambda frame: new.extend(frame.attrs["new"]))
     for text in sentences(new):
         note(text)
-    say(options, f"{count} rows written to {'standard output' if str(out) == '-' else out}")
+    say(options, f"{count} lines written to {out or 'standard output'}")
 
 # %% ../../nbs/12_application/50_jobs.ipynb #1b8e9d4b
 def predict_job(options):
@@ -581,7 +565,7 @@ def counterparts_job(options):
     found = model.counterparts(table.part(np.flatnonzero(named)[:1]), options.count, options.branch)
     if found.empty:
         note("no training row reaches this value in another way")
-    if str(out) == "-":
+    if out is None:
         print(found.to_csv(index=False), end="")
     else:
         write_whole(out, lambda path: write_table(path, found, like=out))

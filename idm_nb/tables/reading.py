@@ -14,7 +14,7 @@ import re
 import shlex
 import warnings
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
@@ -399,8 +399,8 @@ def as_pandas(frame):
         raise TypeError(f"a table is {what}, got {type(frame).__name__}") from None
 
 
-def table_of(frame, style=None, source="table", index=None, notes=()):
-    "The `Table` of a data frame of any library, or of a dict from name to column; `frame` `(N,)`."
+def table_of(frame, style=None, source="table", index=None, notes=(), first=1):
+    "The `Table` of a data frame of any library, or a dict of columns `(N,)`; `first` row's number."
     style, notes = style or Style(), list(notes)
     if not isinstance(frame, (pd.DataFrame, dict)):
         frame = as_pandas(frame)
@@ -409,7 +409,7 @@ def table_of(frame, style=None, source="table", index=None, notes=()):
         frame = frame.reset_index(allow_duplicates=True)
     frame = with_sparse_rows(pd.DataFrame(frame))
     names = distinct(list(map(str, frame.columns)), source, "one of them")
-    frame = frame.set_axis(names, axis=1).set_axis(pd.RangeIndex(1, len(frame) + 1))
+    frame = frame.set_axis(names, axis=1).set_axis(pd.RangeIndex(first, first + len(frame)))
     style = replace(style, index=style.index or index)
     if style.missing:
         counts = {name: coded(column, style) for name, column in frame.items()}
@@ -467,7 +467,9 @@ def open_zip(path, mode="rb", **text):
     return TextIOWrapper(file, **text) if "t" in mode else file
 
 
-OPENERS = {**PACKED, ".zip": open_zip}
+def open_packed(path, mode, **text):
+    "The file at `path`, which may be compressed, open in a `mode`, with options for `text`."
+    return {**PACKED, ".zip": open_zip}.get(Path(path).suffix.lower(), open)(path, mode, **text)
 
 
 def ending(path):
@@ -487,21 +489,21 @@ def separator(lines):
     return best if agreeing(best) or not all(" " in line.strip() for line in lines) else " "
 
 
-def not_text(path, encoding):
-    "The error for a file at `path` that is not text in the `encoding`."
-    kind, latin = encoding.removesuffix("-sig").upper(), reading("encoding", "'latin-1'")
-    return ValueError(f"{path} is not {kind} text; type {latin}, or what it is")
-
-
 def encoding_of(path, style):
     "The encoding of a text file at `path`: that of `style`, or UTF-8, or UTF-16 if marked so."
-    with OPENERS.get(Path(path).suffix.lower(), open)(path, "rb") as file:
+    with open_packed(path, "rb") as file:
         start = file.read(4096)
     wide = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     encoding = style.encoding or wide
     if b"\0" in start and "16" not in encoding:
         raise not_text(path, encoding)
     return encoding
+
+
+def not_text(path, encoding):
+    "The error for a file at `path` that is not text in the `encoding`."
+    kind, latin = encoding.removesuffix("-sig").upper(), reading("encoding", "'latin-1'")
+    return ValueError(f"{path} is not {kind} text; type {latin}, or what it is")
 
 # %% ../../nbs/12_application/47_tables.ipynb #7c6c4a0a
 @dataclass(frozen=True)
@@ -537,7 +539,7 @@ def named_columns(frame, head, path):
     return frame.drop(columns=head.unnamed) if head.unnamed else frame
 
 # %% ../../nbs/12_application/47_tables.ipynb #833d15ce
-def too_wide(path, names, line, cells):
+def too_wide(path, names, cells, line=None):
     "The error for a line with more cells than there are names."
     then = "correct that line"
     if names == 1 or cells > names + 1:
@@ -549,7 +551,7 @@ def too_wide(path, names, line, cells):
 
 
 def first_lines(file, path, style):
-    "What the first lines of a CSV file tell: `mark`, `head` and `above` of a `TextFile`."
+    "What the first lines of a CSV file tell: the mark between cells, the `Heading`, lines above the rows."
     lines = list(islice(file, style.skip, style.skip + 200))
     filled = [line for line in lines if line.strip()]
     if not filled:
@@ -567,81 +569,61 @@ def first_lines(file, path, style):
     if head.named and not widest:
         raise ValueError(f"{path} holds column names but no rows")
     if widest > len(head.names):
-        raise too_wide(path, len(head.names), None, widest)
+        raise too_wide(path, len(head.names), widest)
     return mark, head, above
 
+# %% ../../nbs/12_application/47_tables.ipynb #b331e79a
+def open_text(path, encoding):
+    "The file at `path`, open as text with its own ends of lines."
+    try:
+        return open_packed(path, "rt", encoding=encoding, newline="")
+    except LookupError:
+        raise UsageError(f"{path}: encoding {encoding!r} is not known") from None
 
-def in_pieces_or_whole(rows, options):
-    "pandas with `options` on what `rows` opens: whole, in twice the time, if words follow numbers."
+
+def text_frames(path, style, rows=None):
+    "Frames of at most `rows` rows of a text file (None: all), with the index and notes, see `FRAMES`."
+    encoding = encoding_of(path, style)
+    try:
+        with open_text(path, encoding) as file:
+            mark, head, above = first_lines(file, path, style)
+        with open_text(path, encoding) as file:
+            list(islice(file, above))
+            reader = pd.read_csv(
+                file,
+                iterator=True,
+                chunksize=rows,
+                sep=mark,
+                names=head.names,
+                header=None,
+                index_col=False,
+                dtype={n: str for n in {head.index, *style.words} & {*head.names}},
+                decimal=style.decimal,
+                na_values=list(GAPS),
+                keep_default_na=False,
+                skipinitialspace=True,
+                low_memory=False,  # one type a column, also if words follow numbers
+            )
+            while (frame := next_frame(reader, path, len(head.names), above)) is not None:
+                frame, notes = without_blank(named_columns(frame, head, path))
+                yield frame, head.index, [*head.notes, *notes]
+    except UnicodeError:
+        raise not_text(path, encoding) from None
+
+
+def next_frame(reader, path, names, above):
+    "The next rows of a `reader` of pandas, or None; a line with more than `names` cells is an error."
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        warnings.simplefilter("error", pd.errors.DtypeWarning)
         try:
-            with rows() as file:
-                return pd.read_csv(file, **options)
-        except pd.errors.DtypeWarning:
-            with rows() as file:
-                return pd.read_csv(file, low_memory=False, **options)
-
-# %% ../../nbs/12_application/47_tables.ipynb #b331e79a
-class TextFile:
-    "A CSV file: its heading, and frames of its rows as pandas reads them."
-
-    def __init__(self, path, style):
-        self.path, self.style, self.encoding = path, style, encoding_of(path, style)
-        try:
-            with self.open() as file:
-                self.mark, self.head, self.above = first_lines(file, path, style)
-        except UnicodeError:
-            raise not_text(path, self.encoding) from None
-
-    def open(self):
-        "The file, open as text with its own ends of lines."
-        unpacked = OPENERS.get(Path(self.path).suffix.lower(), open)
-        try:
-            return unpacked(self.path, "rt", encoding=self.encoding, newline="")
-        except LookupError:
-            raise UsageError(f"{self.path}: encoding {self.encoding!r} is not known") from None
-
-    def first_row(self):
-        "The file, open at its first row."
-        file = self.open()
-        list(islice(file, self.above))
-        return file
-
-    def read(self):
-        "All rows of the file, as pandas reads them."
-        return self.parsed(self.first_row, self.above)
-
-    def parsed(self, rows, above=None):
-        "Rows as pandas reads them."
-        words = {n: str for n in {self.head.index, *self.style.words} & {*self.head.names}}
-        options = dict(
-            sep=self.mark, names=self.head.names, header=None, index_col=False, dtype=words
-        )
-        options |= dict(encoding=self.encoding, decimal=self.style.decimal)
-        options |= dict(na_values=list(GAPS), keep_default_na=False)
-        options |= dict(skipinitialspace=True)
-        try:
-            return in_pieces_or_whole(rows, options)
-        except pd.errors.EmptyDataError:
-            return pd.DataFrame(columns=self.head.names)
-        except UnicodeError:
-            raise not_text(self.path, self.encoding) from None
-        except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
+            return next(reader, None)
+        except pd.errors.ParserWarning:
+            raise too_wide(path, names, names + 1) from None
+        except pd.errors.ParserError as error:
             found = re.search(r"in line (\d+), saw (\d+)", str(error))
-            names = len(self.head.names)
-            if found and above is not None:
-                raise too_wide(self.path, names, above + int(found[1]), int(found[2])) from None
-            if "names" in str(error) or found:
-                raise too_wide(self.path, names, None, names + 1) from None
-            raise ValueError(f"{self.path} cannot be read: {error}") from None
-
-    def table(self, frame):
-        "The `Table` of a frame that `read` returned."
-        frame, notes = without_blank(named_columns(frame, self.head, self.path))
-        notes = [*self.head.notes, *notes]
-        return table_of(frame, self.style, self.path, self.head.index, notes)
+            if found is None:
+                raise
+            raise too_wide(path, names, int(found[2]), above + int(found[1])) from None
 
 # %% ../../nbs/12_application/47_tables.ipynb #e98b5d49
 def read_sheet(path, style):
@@ -673,10 +655,19 @@ def array_columns(name, array, path):
     return {name: array} if array.ndim == 1 else {f"{name}{i}": c for i, c in enumerate(array.T)}
 
 
+def array_frames(path, style=None, rows=None, array=None):
+    "Frames of at most `rows` rows of an NPY matrix, or of an `array`: the columns `c0, c1, ...`."
+    array = np.load(path, mmap_mode="r", allow_pickle=False) if array is None else array
+    array_columns("c", array, path)  # refuses other dimensions
+    size = rows or max(1, len(array))
+    for start in range(0, len(array), size):
+        part = np.asarray(array[start : start + size])
+        yield pd.DataFrame(array_columns("c", part, path)), None, []
+
+
 def read_arrays(path, style):
-    "Table of an NPY matrix, whose columns are `c0, c1, ...`, or of the arrays of an NPZ file."
-    loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-    arrays = {"c": loaded} if isinstance(loaded, np.ndarray) else loaded
+    "Table of the arrays of an NPZ file."
+    arrays = np.load(path, allow_pickle=False)
     found = [array_columns(name, arrays[name], path) for name in arrays]
     distinct([*chain(*found)], path, "an array")
     columns = {name: column for part in found for name, column in part.items()}
@@ -686,10 +677,22 @@ def read_arrays(path, style):
     return table_of(columns, style, path)
 
 
-def read_parquet(path, style):
-    "Table of a Parquet or feather file; the index of a frame that pandas wrote names the rows."
-    frame = (pd.read_parquet if ending(path) in PARQUET else pd.read_feather)(path)
-    return table_of(with_index(frame), style, path)
+def arrow_frames(path, style, rows=None):
+    "Frames of about `rows` rows of a Parquet or feather file; a frame's index names the rows."
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    if rows is None:
+        whole = (pd.read_parquet if ending(path) in PARQUET else pd.read_feather)(path)
+        yield with_index(whole), None, []
+        return
+    if ending(path) in PARQUET:
+        batches = parquet.ParquetFile(path).iter_batches(rows)
+    else:  # its batches are as they were written
+        file = pa.ipc.open_file(pa.memory_map(str(path)))
+        batches = map(file.get_batch, range(file.num_record_batches))
+    for batch in batches:
+        yield with_index(batch.to_pandas()), None, []
 
 
 def read_records(path, style):
@@ -720,18 +723,15 @@ def read_cells(path, style):
     return replace(table, data=data, counts=counts, scale="none")
 
 
-def read_text(path, style):
-    "Table of the text file at `path` in a `style`."
-    file = TextFile(path, style)
-    return file.table(file.read())
-
-
 PARQUET, FEATHER, EXCEL = (".parquet", ".pq"), (".feather", ".arrow"), (".xlsx", ".xlsm")
-READERS = {
-    **dict.fromkeys([*TEXT, ".zip"], read_text),
-    **dict.fromkeys(PARQUET + FEATHER, read_parquet),
+FRAMES = {  # read in pieces: frames, the column that names the rows, and notes
+    **dict.fromkeys([*TEXT, ".zip"], text_frames),
+    **dict.fromkeys(PARQUET + FEATHER, arrow_frames),
+    ".npy": array_frames,
+}
+READERS = {  # read at once
     **dict.fromkeys(EXCEL, read_sheet),
-    **dict.fromkeys((".npy", ".npz"), read_arrays),
+    ".npz": read_arrays,
     **dict.fromkeys((".json", ".jsonl"), read_records),
     ".h5ad": read_cells,
 }
@@ -743,8 +743,8 @@ def check_file(path):
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "is not a regular file: write the table to one"
         raise UsageError(f"{path} {what}" if path.exists() else f"there is no file {path}")
-    if kind not in READERS:
-        then = f"use {', '.join(READERS)}"
+    if kind not in {**FRAMES, **READERS}:
+        then = f"use {', '.join([*FRAMES, *READERS])}"
         then = "save the sheet as .xlsx or CSV UTF-8" if kind in (".xls", ".ods") else then
         raise UsageError(f"{path}: unknown format {kind!r}; {then}")
     if path.stat().st_size == 0:
@@ -752,10 +752,22 @@ def check_file(path):
     return path
 
 
-def readable(read, path, *options):
-    "Result of a function that reads a file; errors name the file, or the package that is missing."
+def pieces_of(source, style=None, rows=None):
+    "Each a `Table`: at most `rows` rows (None: all) of a file, an array or a `Table`, numbered on."
+    style, first = style or Style(), 1
+    if isinstance(source, Table):
+        yield from (source.part(slice(k, k + rows)) for k in range(0, len(source), rows))
+        return
+    path = "array" if hasattr(source, "ndim") else check_file(source)
     try:
-        return read(path, *options)
+        if ending(path) in READERS:
+            yield READERS[ending(path)](path, style)
+            return
+        read = FRAMES.get(ending(path), partial(array_frames, array=source))
+        for frame, index, notes in read(path, style, rows):
+            if len(frame):
+                yield table_of(frame, style, path, index, notes, first)
+            first += len(frame)
     except ImportError:
         extra = f"pip install 'idm_nb[{'anndata' if ending(path) == '.h5ad' else 'tables'}]'"
         raise UsageError(f"{path}: a package is missing that reads it: {extra}") from None
@@ -805,9 +817,8 @@ def read_table(path, **style):
     1   Ulm    1.72
     2  Bern    1.65
     """
-    style = Style(**style)
-    table = readable(READERS.get(ending(path)), check_file(path), style)
-    if not table.names or not len(table):
+    table = next(pieces_of(path, Style(**style)), None)
+    if table is None or not table.names or not len(table):
         raise ValueError(f"{path} holds no rows")
     if table.index:
         table.find(table.index)

@@ -9,7 +9,6 @@ __all__ = ['TableMap']
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial, wraps
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -54,7 +53,7 @@ from idm_nb.tables.columns import (
     plan_of_rows,
     surprises,
 )
-from .pieces import computed, in_whole_table, partitions_of
+from .pieces import piecewise
 from idm_nb.tables.reading import (
     Style,
     Table,
@@ -62,6 +61,7 @@ from idm_nb.tables.reading import (
     apart,
     as_cell,
     as_list,
+    pieces_of,
     read_table,
     table_of,
     typed_frame,
@@ -309,39 +309,36 @@ def opened(source, reading, landmarks, seed, features=(), verbose=False):
     if not isinstance(source, (str, Path)):
         table = source if isinstance(source, Table) else table_of(source, Style(**reading))
         return table, len(table)
-    with TemporaryDirectory(prefix="idm-nb-") as folder:
-        given = landmarks, seed, features, verbose
-        return drawn_rows(source, Style(**reading), *given, Path(folder))
+    return drawn_rows(source, Style(**reading), landmarks, seed, features, verbose)
 
 
-def drawn_rows(source, style, landmarks, seed, features, verbose, folder):
+def drawn_rows(source, style, landmarks, seed, features, verbose):
     "`opened` for a path."
-    size, parts = landmarks or LAZY_LANDMARKS, partitions_of(source, style, folder=folder)
-    least = parts[0].path.stat().st_size if len(parts) > 1 else 0
-    if least < 2 * POOL * size:  # a row has two bytes or more
-        table = read_table(source, **asdict(style))
+    pool = POOL * (landmarks or LAZY_LANDMARKS)
+    pieces = pieces_of(source, style, pool)
+    first, second = next(pieces, None), next(pieces, None)
+    if second is None:
+        table = read_table(source, **asdict(style)) if first is None else first
         return table, len(table)
-    told = lambda table, k: traits(table, features)
-    every = computed(told, parts, verbose=verbose, label="counting rows")
-    start, known = np.cumsum([0, *map(len, (k for k, *_ in every))]), [k for k, *_ in every]
-    if start[-1] <= POOL * size:
-        table = read_table(source, **asdict(style))
-        return table, len(table)
-    places, found = np.flatnonzero(np.concatenate(known)), WholeColumns(every, start)
-    few = len(places) <= POOL * size
-    rows = places if few else places[pool_rows(len(places), landmarks, seed)]
-    parts = partitions_of(source, replace(style, words=(*style.words, *found.odd)), folder=folder)
-    some = lambda table, k: table.part(rows[(rows >= start[k]) & (rows < start[k + 1])] - start[k])
-    drawn = computed(some, parts, verbose=verbose, label="drawing rows")
-    frame = pd.concat([table.frame for table in drawn]).set_axis(rows + 1)
+    every = [traits(table, features) for table in (first, second)]
+    del first, second
+    told = lambda table: traits(table, features)
+    every += piecewise(told, pieces, 1, verbose, "counting rows")
+    known = np.concatenate([known for known, *_ in every])
+    places, found = np.flatnonzero(known), WholeColumns(every)
+    rows = places if len(places) <= pool else places[pool_rows(len(places), landmarks, seed)]
+    pieces = pieces_of(source, replace(style, words=(*style.words, *found.odd)), pool)
+    some = lambda table: table.part(np.isin(table.rows, rows + 1))
+    drawn = list(piecewise(some, pieces, 1, verbose, "drawing rows"))
+    frame = pd.concat([table.frame for table in drawn])
     again = typed_frame(frame[found.odd], replace(style, words=(*style.words, *found.words)))
     problems, frame = again["problems"] | found.problems, with_values(frame, again["frame"])
     table = replace(drawn[0], frame=frame, problems=problems, dates=again["dates"])
-    return table, int(start[-1])
+    return table, len(known)
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #735e743d
 def traits(table, features):
-    "What a partition tells: which rows have features; kinds, problems and dates of its columns."
+    "What a piece tells: which rows have features; kinds, problems and dates of its columns."
     kinds = {name: "f" if c.dtype.kind in "iu" else c.dtype.kind for name, c in table.frame.items()}
     names = [own for name in features for own in table.find(name)]
     known = table.frame[names].notna().all(axis=1).to_numpy()
@@ -349,16 +346,16 @@ def traits(table, features):
 
 
 class WholeColumns:
-    "What all partitions of a table tell about its columns; `start` `(P + 1,)`."
+    "What all pieces of a table tell about its columns: `every` holds the `traits` of each."
 
-    def __init__(self, every, start):
+    def __init__(self, every):
         names = list(every[0][1])
         kinds = {name: {own[name] for _, own, *_ in every} for name in names}
         are_words = lambda name: any(k[name] == "O" and name not in p for _, k, p, _ in every)
         self.words = [name for name in names if are_words(name)]
         dates = {name for *_, own in every for name in own}
         self.odd = [name for name in names if len(kinds[name]) > 1 or name in dates]
-        told = [(n, in_whole_table(p[n], s)) for (_, _, p, _), s in zip(every, start) for n in p]
+        told = [(n, p[n]) for _, _, p, _ in every for n in p]
         self.problems = {n: text for n, text in reversed(told) if n not in self.words}
 
 
