@@ -28,8 +28,8 @@ READERS = {  # imports, and how a table is read
         "t = read_table(path); X = t.numbers([n for n in t.names if n != 'word'])",
     ),
     "idm_nb, in pieces": (
-        "from idm_nb.tables.reading import pieces_of",
-        "tables = pieces_of(path, rows=2000);"
+        "from idm_nb.tables.reading import tables_of",
+        "tables = tables_of(path, rows=2000);"
         "X = max((t.numbers([n for n in t.names if n != 'word']) for t in tables), key=len)",
     ),
 }

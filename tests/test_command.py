@@ -403,8 +403,8 @@ def test_in_parts_and_in_memory_are_equal(here, monkeypatch):
     write_table("d.csv", frame.assign(x=frame.x.where(k % 7 > 0)))
     more = f"fit d.csv {PARTLY} --group person --index person"
     run(f"{more} --out memory")
-    cut = table_map.pieces_of
-    monkeypatch.setattr(table_map, "pieces_of", lambda source, style, rows: cut(source, style, 700))
+    cut = table_map.tables_of
+    monkeypatch.setattr(table_map, "tables_of", lambda source, style, rows: cut(source, style, 700))
     monkeypatch.setattr(jobs, "AT_ONCE", 700)
     run(f"{more} --jobs 2 --out parts")
     for first, second in zip(frames_of("memory"), frames_of("parts")):

@@ -18,7 +18,7 @@ from idm_nb import IteratedDiffusionMap, in_parts
 from idm_nb.datasets import feature_example
 from idm_nb.tables import read_table
 from idm_nb.tables.pieces import WRITERS, FinishedPieces
-from idm_nb.tables.reading import ending, pieces_of
+from idm_nb.tables.reading import ending, tables_of
 
 pd = pytest.importorskip("pandas")
 
@@ -63,7 +63,7 @@ def test_no_cut_is_inside_of_quotes(quote, tmp_path):
     (tmp_path / "t.csv").write_bytes(lines.replace("w0,", f"3.5{quote} wide,").encode())
     words[0] = f"3.5{quote} wide"
     for rows in (1, 7, 60):
-        tables = list(pieces_of(tmp_path / "t.csv", rows=rows))
+        tables = list(tables_of(tmp_path / "t.csv", rows=rows))
         frame = pd.concat([table.frame for table in tables])
         assert frame.word.tolist() == words and frame.k.tolist() == [*range(200)]
         assert frame.index.tolist() == [*range(1, 201)] and len(tables) == -(-200 // rows)

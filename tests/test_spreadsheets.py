@@ -11,7 +11,7 @@ import pytest
 
 from idm_nb.command.command_line import build_parser, main
 from idm_nb.command.jobs import model_of, reading_of
-from idm_nb.tables.reading import pieces_of, read_table
+from idm_nb.tables.reading import read_table, tables_of
 from idm_nb.tables.table_map import features_of, roles_of
 
 N = 24
@@ -330,7 +330,7 @@ def test_identifiers_stay_as_they_are(tmp_path):
 
 @pytest.mark.parametrize("name", WORKS)
 def test_pieces_hold_the_same_numbers(name, tmp_path):
-    tables = list(pieces_of(write(tmp_path, WORKS[name][0]), rows=7))
+    tables = list(tables_of(write(tmp_path, WORKS[name][0]), rows=7))
     found = np.vstack([table.numbers(["a", "b", "y"]) for table in tables])
     assert np.allclose(found, np.c_[A, B, Y], rtol=1e-15, atol=0) and len(tables) == 4
 

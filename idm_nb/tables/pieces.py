@@ -30,7 +30,7 @@ from idm_nb.tables.reading import (
     as_list,
     ending,
     is_number,
-    pieces_of,
+    tables_of,
     with_values,
 )
 
@@ -188,7 +188,7 @@ def alike(first, second):
 def results_of_pieces(call, source, style, target, rows=10_000, n_jobs=None, verbose=False):
     """Frames `call(table)` for all pieces of a `source`: a list of one, or `FinishedPieces`, of which
     those of an earlier run are not done again; without a `target` a generator."""
-    pieces = pieces_of(source, style, rows)
+    pieces = tables_of(source, style, rows)
     first = next(pieces, None)
     if first is None or not len(first):
         raise ValueError(f"{'the array' if hasattr(source, 'ndim') else source} holds no rows")
@@ -201,15 +201,11 @@ def results_of_pieces(call, source, style, target, rows=10_000, n_jobs=None, ver
     done = FinishedPieces(target, source, rows, first.names)
     done.check(frame)
     missing = ((k, piece) for k, piece in enumerate(pieces, 1) if not done.file(k).exists())
-    found = piecewise(partial(numbered, call), missing, n_jobs, verbose)
+    numbered = lambda piece: (piece[0], call(piece[1]))
+    found = piecewise(numbered, missing, n_jobs, verbose)
     for k, result in chain([(0, frame)], found):
         done.add(k, result)
     return done
-
-
-def numbered(call, piece):
-    "The number of a `piece`, a pair of number and table, and the result of `call` for the table."
-    return piece[0], call(piece[1])
 
 
 def write_frames(frames, target, seen=lambda frame: None):

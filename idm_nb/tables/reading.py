@@ -752,7 +752,7 @@ def check_file(path):
     return path
 
 
-def pieces_of(source, style=None, rows=None):
+def tables_of(source, style=None, rows=None):
     "Each a `Table`: at most `rows` rows (None: all) of a file, an array or a `Table`, numbered on."
     style, first = style or Style(), 1
     if isinstance(source, Table):
@@ -817,7 +817,7 @@ def read_table(path, **style):
     1   Ulm    1.72
     2  Bern    1.65
     """
-    table = next(pieces_of(path, Style(**style)), None)
+    table = next(tables_of(path, Style(**style)), None)
     if table is None or not table.names or not len(table):
         raise ValueError(f"{path} holds no rows")
     if table.index:

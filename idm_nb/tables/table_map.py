@@ -61,9 +61,9 @@ from idm_nb.tables.reading import (
     apart,
     as_cell,
     as_list,
-    pieces_of,
     read_table,
     table_of,
+    tables_of,
     typed_frame,
     with_values,
 )
@@ -315,7 +315,7 @@ def opened(source, reading, landmarks, seed, features=(), verbose=False):
 def drawn_rows(source, style, landmarks, seed, features, verbose):
     "`opened` for a path."
     pool = POOL * (landmarks or LAZY_LANDMARKS)
-    pieces = pieces_of(source, style, pool)
+    pieces = tables_of(source, style, pool)
     first, second = next(pieces, None), next(pieces, None)
     if second is None:
         table = read_table(source, **asdict(style)) if first is None else first
@@ -327,7 +327,7 @@ def drawn_rows(source, style, landmarks, seed, features, verbose):
     known = np.concatenate([known for known, *_ in every])
     places, found = np.flatnonzero(known), WholeColumns(every)
     rows = places if len(places) <= pool else places[pool_rows(len(places), landmarks, seed)]
-    pieces = pieces_of(source, replace(style, words=(*style.words, *found.odd)), pool)
+    pieces = tables_of(source, replace(style, words=(*style.words, *found.odd)), pool)
     some = lambda table: table.part(np.isin(table.rows, rows + 1))
     drawn = list(piecewise(some, pieces, 1, verbose, "drawing rows"))
     frame = pd.concat([table.frame for table in drawn])
