@@ -82,7 +82,7 @@ def follow(sets, v, side):
     "Rows of set `v` of WindowSets, `sets`, and of the next windows' on one `side`."
     reached = {v}
     for _ in range(OVERLAP):
-        reached |= {u for w in reached for u in sets.beside(w, side).tolist()}
+        reached = reached.union(*(sets.beside(w, side).tolist() for w in reached))
     return union([sets.rows(u) for u in reached])
 
 
@@ -165,42 +165,58 @@ def without_strangers(points, sets):
     return sets
 
 # %% ../../nbs/08_branches/31_graph.ipynb #forks001
-def look_at_forks(points, heights, sets):
-    """The sets after the first arm that ends at a fork has been cut from its trunk, or the forks;
-    `points` `(N, m)`, `heights` `(N,)`."""
+def rows_of_fork(sets, up, arms, here, groups, joined, near, close):
+    """Own rows of the trunk and of each arm at a fork, in this order; `up` `(N,)`, and three matrices
+    `(n, n)` of the rows `here` `(n,)` that are joined."""
+    up_here, own = up[here], [here[:0] for _ in arms]
+    met = {**until_met(joined, up_here, groups), **until_met(near, up_here, groups)}
+    close = until_met(close, up_here, groups)
+    for j, rows in met.items():
+        first = np.intersect1d(sets.rows(arms[j]), here[close.get(j, slice(None))])
+        own[j] = union([here[rows], first])
+    lowest = min((up[rows].min() for rows in own if len(rows)), default=-np.inf)
+    return [here[up_here < lowest], *own]
+
+
+def look_at_fork(points, sets, up, v, side):
+    """The sets after an arm has been cut from its trunk `v`, or None, and the rows of the sets at the
+    fork, a dict; `points` `(N, m)`, `up` `(N,)`."""
+    arms = sets.beside(v, side)
+    here, groups, whole = rows_at(up, sets, arms, side, v)
+    joined, near, close = near_rows(points[here], groups, APART, NEAR_VOLUME, None)
+    part = classes(len(joined), np.argwhere(joined))
+    *groups, trunk = groups
+    if len(set(homes(part, groups))) == 1:
+        part = sides_of_gap(points[whole], up[whole])[np.searchsorted(whole, here)]
+    home = homes(part, groups)
+    most = max(home, key=lambda h: np.sum(part[trunk] == h))
+    for h in home:
+        cut = sets.parted(v, here[part == h]) if h != most else None
+        if cut is not None:
+            return cut, {}
+    own = rows_of_fork(sets, up, arms, here, groups, joined, near, close)
+    return None, dict(zip([v, *arms], own))
+
+
+def first_cut(points, heights, sets):
+    "The sets after the first arm that ends at a fork has been cut from its trunk, or None, and the forks."
     forks = []
     for side, up in (1, heights), (0, -heights):
         degree = np.bincount(sets.links[:, 1 - side], minlength=len(sets.window))
         for v in np.flatnonzero(degree > 1):
-            arms = sets.beside(v, side)
-            here, groups, whole = rows_at(up, sets, arms, side, v)
-            joined, near, close = near_rows(points[here], groups, APART, NEAR_VOLUME, None)
-            part = classes(len(joined), np.argwhere(joined))
-            if len(set(homes(part, groups[:-1]))) == 1:
-                part = sides_of_gap(points[whole], up[whole])[np.searchsorted(whole, here)]
-            home = homes(part, groups[:-1])
-            most = max(home, key=lambda h: np.sum(part[groups[-1]] == h))
-            cuts = (sets.parted(v, here[part == h]) for h in home if h != most)
-            cut = next((found for found in cuts if found is not None), None)
+            cut, fork = look_at_fork(points, sets, up, v, side)
             if cut is not None:
                 return cut, []
-            met = until_met(joined, up[here], groups[:-1]) | until_met(near, up[here], groups[:-1])
-            close = until_met(close, up[here], groups[:-1])
-            own = {a: here[:0] for a in arms}
-            for j in met:
-                first = np.intersect1d(sets.rows(arms[j]), here[close.get(j, slice(None))])
-                own[arms[j]] = union([here[met[j]], first])
-            lowest = min((up[rows].min() for rows in own.values() if len(rows)), default=-np.inf)
-            forks.append({v: here[up[here] < lowest], **own})
+            forks.append(fork)
     return None, forks
 
 
 def forks_of(points, heights, sets):
     "The sets, from whose trunks all arms that end there have been cut, and their forks."
-    cut = sets
+    cut, forks = first_cut(points, heights, sets)
     while cut is not None:
         sets = cut
-        cut, forks = look_at_forks(points, heights, sets)
+        cut, forks = first_cut(points, heights, sets)
     return sets, forks
 
 # %% ../../nbs/08_branches/31_graph.ipynb #rejoin00
@@ -250,33 +266,38 @@ def with_node(ends, rows, heights, a, level, least):
     return ends, np.where(above, len(ends) - 1, rows), node
 
 
+def next_join(points, ranks, ends, rows, count, size):
+    """Rows of one part, nearest first, and the rows of another that they face, if these parts are joined
+    next, or None; `points` `(N, m)`, `ranks` `(N,)`."""
+    part = np.unique(classes(ends.max() + 1, ends)[ends[rows, 0]], return_inverse=True)[1]
+    if part.max() == 0:
+        return None
+    group, k = touching_parts(points, ranks, part, size)[part], few(len(points))
+    several = [g for g in np.unique(group) if len(np.unique(part[group == g])) > 1]
+    if not several and part.max() < count:
+        return None
+    here = np.flatnonzero(group == several[0]) if several else np.arange(len(points))
+    bridges = [bridges_from(points[here], part[here], p) for p in np.unique(part[here])]
+    for own, beside, _ in sorted(bridges, key=lambda found: found[2][0]):
+        own, beside = here[own[:k]], here[beside[:k]]
+        if several or meet_once(points, ranks, part, part[own[0]], part[beside[0]], size):
+            return own, beside
+    return None
+
+
 def rejoined(points, heights, ends, rows, count, size):
     """Ends and rows, after parts that meet in one window were joined there, until `count` are left;
     `points` `(N, m)`, `heights` `(N,)`, `ends` `(A, 2)`, `rows` `(N,)`."""
-    k, ranks = few(len(points)), np.argsort(np.argsort(heights, kind="stable"))
-    while True:
-        part = classes(ends.max() + 1, ends)[ends[rows, 0]]
-        part = np.unique(part, return_inverse=True)[1]
-        if part.max() == 0:
-            return ends, rows
-        group = touching_parts(points, ranks, part, size)[part]
-        several = [g for g in np.unique(group) if len(np.unique(part[group == g])) > 1]
-        if not several and part.max() < count:
-            return ends, rows
-        here = np.flatnonzero(group == several[0]) if several else np.arange(len(points))
-        bridges = [bridges_from(points[here], part[here], p) for p in np.unique(part[here])]
-        for own, beside, _ in sorted(bridges, key=lambda found: found[2][0]):
-            own, beside = here[own[:k]], here[beside[:k]]
-            if several or meet_once(points, ranks, part, part[own[0]], part[beside[0]], size):
-                break
-        else:
-            return ends, rows
+    least, ranks = 2 * few(len(points)), np.argsort(np.argsort(heights, kind="stable"))
+    while (joined := next_join(points, ranks, ends, rows, count, size)) is not None:
+        own, beside = joined
         a, b = rows[own[0]], rows[beside[0]]
         same = (rows[own] == a) & (rows[beside] == b)
         level = np.median(heights[own[same]] + heights[beside[same]]) / 2
-        ends, rows, node = with_node(ends, rows, heights, a, level, 2 * k)
-        ends, rows, other = with_node(ends, rows, heights, b, level, 2 * k)
+        ends, rows, node = with_node(ends, rows, heights, a, level, least)
+        ends, rows, other = with_node(ends, rows, heights, b, level, least)
         ends = np.where(ends == other, node, ends)
+    return ends, rows
 
 # %% ../../nbs/08_branches/31_graph.ipynb #5daa01c2
 def arcs_of(sets):
@@ -444,7 +465,7 @@ def read_graph(points, features, sets):
     return simplified(ends, rows, SHORT * sets.size)
 
 
-def graph_of_pieces(points, features, piece, **options):
+def graph_of_pieces(points, features, piece, log_odds, window):
     """Nodes, ends, membership and odds of `Branches`, found inside each piece, and the rows of all
     windows; `points` `(N, m)`, `features` `(N, n)`, `piece` `(N,)`."""
     ends, membership, nodes, size = [], np.empty(len(points), dtype=int), 0, 0
@@ -452,8 +473,9 @@ def graph_of_pieces(points, features, piece, **options):
     for p in range(piece.max() + 1):
         here = np.flatnonzero(piece == p)
         read = here[np.sort(np.random.RandomState(0).permutation(len(here))[:MOST_READ])]
-        programmes.append((read, programme_of(points[read], features[read], **options)))
-        sets = programmes[-1][1].sets
+        found = programme_of(points[read], features[read], log_odds=log_odds, window=window)
+        programmes.append((read, found))
+        sets = found.sets
         own, membership[read] = read_graph(points[read], features[read], sets)
         others = np.setdiff1d(here, read, assume_unique=True)
         if len(others):
@@ -508,16 +530,10 @@ class Branches(Storage):
         self.search = Search(points)
         whole = np.zeros(len(points), dtype=int)  # in which nothing is sought
         piece = whole if log_odds == np.inf else pieces_of(points)
-        options = dict(log_odds=log_odds, window=window)
-        found = graph_of_pieces(points, self.features, piece, **options)
+        found = graph_of_pieces(points, self.features, piece, log_odds, window)
         self.nodes, self.ends, self.membership, self.odds, self.size = found
         self.masses = np.bincount(self.membership, minlength=self.n_branches)
         self.sharpness = likeliest_sharpness(self) if self.n_branches > 1 else 1.0
-
-    @classmethod
-    def _upgraded(cls, state):
-        b = len(state["ends"])
-        return state | dict(odds=np.full((b, b), np.inf), sharpness=1.0)
 
     n_branches = property(lambda self: int(self.membership.max()) + 1)
     heights = property(lambda self: self.features[:, 0])

@@ -151,33 +151,40 @@ def neck_evidence(distance, labels):
     return float(least)
 
 
+def one_to_one(links):
+    "Whether each of the sets of two windows has one link `(s, t)`."
+    return np.all(links.sum(axis=0) == 1) and np.all(links.sum(axis=1) == 1)
+
+
+def carried(points, windows, best, price):
+    """The cut `(evidence, labels)` that each window has from the windows before it, or None: a window with
+    evidence passes its `best` cut on, until another one has evidence for other sets; `points` `(N, m)`."""
+    found, rows, sets, start = [None] * len(windows), None, None, 0
+    for i, (w, (evidence, labels)) in enumerate(zip(windows, best)):
+        if evidence > 0:
+            if rows is not None and not one_to_one(linked(rows, one_hot(sets), w, one_hot(labels))):
+                found[start:i] = [None] * (i - start)
+            rows, sets, start = w, labels, i + 1
+        elif rows is not None:
+            _, here, there = np.intersect1d(w, rows, assume_unique=True, return_indices=True)
+            kept, distance = sets[there], distances(points[w])
+            if len(np.unique(kept)) <= sets.max():  # one of the sets has ended
+                rows = None
+                continue
+            labels = kept[distance[:, here].argmin(axis=1)]
+            evidence = min(neck_evidence(distance, labels) - price, np.log(2))
+            if evidence > 0:
+                found[i], rows, sets = (evidence, labels), w, labels
+    return found
+
+
 def with_carried(points, windows, candidates, price):
     """The candidates of windows and, where none has evidence, the cut of a window beside it; `points` `(N, m)`."""
-    found = [list(cuts) for cuts in candidates]
-    for step in (1, -1):
-        rows, sets, carried = None, None, []
-        for w, cuts, more in list(zip(windows, candidates, found))[::step]:
-            evidence, labels = max(cuts, key=lambda cut: cut[0])
-            if evidence > 0:
-                if carried:
-                    links = linked(rows, one_hot(sets), w, one_hot(labels))
-                    if np.any(links.sum(axis=0) != 1) or np.any(links.sum(axis=1) != 1):
-                        for added in carried:
-                            added.pop()
-                rows, sets, carried = w, labels, []
-            elif rows is not None:
-                _, here, there = np.intersect1d(w, rows, assume_unique=True, return_indices=True)
-                kept, distance = sets[there], distances(points[w])
-                if len(np.unique(kept)) <= sets.max():
-                    rows, carried = None, []
-                    continue
-                labels = kept[distance[:, here].argmin(axis=1)]
-                evidence = min(neck_evidence(distance, labels) - price, np.log(2))
-                if evidence > 0:
-                    more.append((evidence, labels))
-                    carried.append(more)
-                    rows, sets = w, labels
-    return found
+    best = [max(cuts, key=lambda cut: cut[0]) for cuts in candidates]
+    below = carried(points, windows, best, price)
+    above = carried(points, windows[::-1], best[::-1], price)[::-1]
+    sides = zip(candidates, below, above)
+    return [[*cuts, *(cut for cut in more if cut is not None)] for cuts, *more in sides]
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #9c230cb0
 class Programme:

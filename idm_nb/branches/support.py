@@ -115,20 +115,18 @@ def supported(branches, level=SUPPORT):
     (4, 1, [])
     """
     graph, candidates = GluedGraph(branches.nodes, branches.ends), []
-    while True:
-        pairs = pairs_with_support(graph, branches.odds)
-        if not pairs["odds"] or min(pairs["odds"]) >= level:
-            for candidate in candidates:
-                candidate["branch"] = int(graph.branch[candidate["branch"]])
-            return graph, pairs, candidates
-        least = {name: column[np.argmin(pairs["odds"])] for name, column in pairs.items()}
-        both = least.pop("first"), least.pop("second")
-        here = (least["low"] <= branches.heights) & (branches.heights <= least["high"])
+    pairs = pairs_with_support(graph, branches.odds)
+    while pairs["odds"] and min(pairs["odds"]) < level:
+        least = int(np.argmin(pairs["odds"]))
+        first, second, low, high, odds = (column[least] for column in pairs.values())
+        here = (low <= branches.heights) & (branches.heights <= high)
         membership = graph.at(branches.membership, branches.heights)
-        rows = tuple(int(np.sum(here & (membership == b))) for b in both)
-        one = int(np.flatnonzero(graph.branch == both[0])[0])
-        graph.glue(*both)
-        candidates.append(dict(branch=one, rows=rows, **least))
+        rows = tuple(int(np.sum(here & (membership == b))) for b in (first, second))
+        one = int(np.flatnonzero(graph.branch == first)[0])
+        candidates.append((one, dict(rows=rows, low=low, high=high, odds=odds)))
+        graph.glue(first, second)
+        pairs = pairs_with_support(graph, branches.odds)
+    return graph, pairs, [{"branch": int(graph.branch[one]), **found} for one, found in candidates]
 
 # %% ../../nbs/08_branches/32_support.ipynb #730d6738
 def with_support(branches, level=SUPPORT):
