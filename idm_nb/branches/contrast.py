@@ -353,10 +353,14 @@ def branch_contrast(model, X, features=None, **options):
     table, names = options.get("table"), getattr(model, "feature_names_in_", None)
     names = getattr(X, "columns", names)
     ends = graph.ends if hasattr(graph, "ends") else graph.branches
-    found = dict(columns=names if table is None else None, pieces=graph.pieces)
-    found["ranges"] = graph.nodes[ends] if len(graph.nodes) else None
+    options = {
+        "columns": names if table is None else None,
+        "pieces": graph.pieces,
+        "ranges": graph.nodes[ends] if len(graph.nodes) else None,
+        "table": placed.X if sp.issparse(placed.X) else None,
+        **options,
+    }
     rows = placed.X
     if sp.issparse(rows):
-        axes = getattr(model, "model", model).map_.rows.basis.first(64)
-        rows, found["table"] = axes(rows), rows
-    return BranchContrast(rows, placed.values, placed.branch, **{**found, **options})
+        rows = getattr(model, "model", model).map_.rows.basis.first(64)(rows)
+    return BranchContrast(rows, placed.values, placed.branch, **options)

@@ -339,11 +339,20 @@ def estimate_derivative(
             f"use 'affine' or pass query_features"
         )
     epsilon = _bandwidths(graph, near, y, epsilon)
-    options = dict(ridge=ridge, rcond=rcond, flat=float(flat == "identity"), dimension=dimension)
-    options["values"] = None if method == "affine" else values
-    options["correlation"] = epsilon if method == "correlation" else None
-    place = X, y, points, near.neighbors, gaussian_weights(near.distances, epsilon)
-    fitted, derivative, *errors = local_linear_fit(*place, with_errors=return_errors, **options)
+    fitted, derivative, *errors = local_linear_fit(
+        X,
+        y,
+        points,
+        near.neighbors,
+        gaussian_weights(near.distances, epsilon),
+        values=None if method == "affine" else values,
+        ridge=ridge,
+        rcond=rcond,
+        flat=float(flat == "identity"),
+        dimension=dimension,
+        correlation=epsilon if method == "correlation" else None,
+        with_errors=return_errors,
+    )
     results = derivative, *([fitted] * return_values), *errors
     return results if len(results) > 1 else derivative
 

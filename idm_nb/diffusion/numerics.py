@@ -521,11 +521,11 @@ def with_missing_pairs(matrix, values, vectors, rng):
         # shifted by `top`, so that a relative residual is an absolute one
         product = lambda x: matrix @ x + top * x - vectors @ ((values - low) * (vectors.T @ x))
         rest = LinearOperator(matrix.shape, product, dtype=float)
-        options = dict(which="LA", v0=rng.normal(size=len(vectors)))
-        found = eigsh(rest, 1, tol=close / top, return_eigenvectors=False, **options)
+        v0 = rng.normal(size=len(vectors))
+        found = eigsh(rest, 1, which="LA", v0=v0, tol=close / top, return_eigenvectors=False)
         if found <= low + top + close:
             return values, vectors
-        more, found = eigsh(rest, 1, **options)
+        more, found = eigsh(rest, 1, which="LA", v0=v0)
         values, vectors = np.r_[values, more - top], np.hstack([vectors, found])
         kept = np.argsort(values)[-n:]
         values, vectors = values[kept], vectors[:, kept]
@@ -536,8 +536,8 @@ def krylov_eigenpairs(matrix, n, rng):
     if n > 400:
         return block_lanczos(matrix, n, rng)
     size = matrix.shape[0]
-    options = dict(v0=rng.uniform(0.5, 1.5, size), ncv=min(size, max(2 * n + 1, 40)))
-    return eigsh(matrix, n, which="LA", maxiter=20 * size, tol=1e-10, **options)
+    v0, ncv = rng.uniform(0.5, 1.5, size), min(size, max(2 * n + 1, 40))
+    return eigsh(matrix, n, which="LA", v0=v0, ncv=ncv, maxiter=20 * size, tol=1e-10)
 
 # %% ../../nbs/01_diffusion_maps/04_numerics.ipynb #25aafa22
 LARGE = 8000  # rows of a matrix that is larger than the cache
@@ -546,10 +546,11 @@ LARGE = 8000  # rows of a matrix that is larger than the cache
 def chebyshev_filter(matrix, n, rng):
     "Polynomial of odd degree of a sparse symmetric matrix, with the same `n` leading eigenvectors."
     size = matrix.shape[0]
-    options = dict(which="LA", tol=0.1, return_eigenvectors=False, v0=rng.uniform(0.5, 1.5, size))
-    top = eigsh(matrix, 1, **options)[0]
+    v0 = rng.uniform(0.5, 1.5, size)
+    largest = lambda A: eigsh(A, 1, which="LA", v0=v0, tol=0.1, return_eigenvectors=False)[0]
+    top = largest(matrix)
     # the tolerance is relative: a least value near zero would not be found
-    low = top - eigsh(sp.diags_array(np.full(size, top)) - matrix, 1, **options)[0]
+    low = top - largest(sp.diags_array(np.full(size, top)) - matrix)
     x = matrix @ rng.normal(size=size) / top
     first, power, count = x @ x, 1, n + 8
     while x @ x > 3 * count and power < 100:

@@ -322,9 +322,16 @@ def whole_dimension(dimension):
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #78c7512c
 def checked_matrix(record, X, reset):
     "Distances or a kernel `X`, dense or sparse, checked for `fit` (`reset`) or as new rows."
-    options = dict(dtype=np.float64, accept_sparse="csr", reset=reset, copy=reset)
-    options.update(ensure_all_finite=sp.issparse(X), ensure_min_samples=2 if reset else 1)
-    X = validate_data(record, plain_table(X), **options)
+    X = validate_data(
+        record,
+        plain_table(X),
+        dtype=np.float64,
+        accept_sparse="csr",
+        reset=reset,
+        copy=reset,
+        ensure_all_finite=sp.issparse(X),
+        ensure_min_samples=2 if reset else 1,
+    )
     require_finite(X.data[:, None] if sp.issparse(X) else X)
     return X
 
@@ -375,8 +382,8 @@ class SpectralMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, Ba
         "Diffusion coordinates at a given time."
         check_is_fitted(self)
         functions = self.eigenfunctions_ if X is None else self.extend(X)
-        options = dict(rescaled=rescaled, dimension=self.dimension_used_)
-        return diffusion_coordinates(functions, self.laplacian_eigenvalues_, time, **options)
+        rates, d = self.laplacian_eigenvalues_, self.dimension_used_
+        return diffusion_coordinates(functions, rates, time, rescaled=rescaled, dimension=d)
 
     def diffusion_distances(self, rows, time, rescaled=True):
         "Diffusion distances `(len(rows), N)` from training points `rows` to all training points."
@@ -459,13 +466,31 @@ class DiffusionMap(SpectralMap):
             kernel = given_kernel(self.metric, X, epsilon)
         count = warn_if_apart(graph if kernel is None else kernel)
         n = min(self.n_components, X.shape[0] - 1)
-        options = dict(dimension=used, kernel=kernel, keep_self=keep_self)
-        options |= dict(alpha=self.alpha, random_state=self.random_state)
-        diffusion = Diffusion(metric, graph, epsilon, n + 1, **options)
-        found = dict(kernel_sum_=test, epsilon_=epsilon, keep_self_=keep_self, graph_=graph)
-        found |= dict(dimension_=dimension, dimension_used_=used, rows_=rows, diffusion_=diffusion)
-        found |= dict(n_connected_components_=count, _n_features_out=n, basis_=basis)
-        return self._record(columns, **found)
+        diffusion = Diffusion(
+            metric,
+            graph,
+            epsilon,
+            n + 1,
+            dimension=used,
+            kernel=kernel,
+            keep_self=keep_self,
+            alpha=self.alpha,
+            random_state=self.random_state,
+        )
+        return self._record(
+            columns,
+            kernel_sum_=test,
+            epsilon_=epsilon,
+            keep_self_=keep_self,
+            graph_=graph,
+            dimension_=dimension,
+            dimension_used_=used,
+            rows_=rows,
+            basis_=basis,
+            diffusion_=diffusion,
+            n_connected_components_=count,
+            _n_features_out=n,
+        )
 
     def extend(self, X):
         "Eigenfunctions `(n, n_components + 1)` at new points (rows as in `fit`), constant first."

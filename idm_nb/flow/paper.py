@@ -176,10 +176,12 @@ def checked_corrections(model):
         raise ValueError(f"tau must lie between 0 and 1, got {model.tau!r}")
     check_number("cutoff", model.cutoff, 0, 1)
     check_choice("ties", model.ties, (True, False))
-    least = dict(n_neighbors=3, n_bandwidths=4, n_bandwidth_neighbors=2, n_components=1)
-    least |= {} if model.n_iterations == "auto" else dict(n_iterations=1)
-    for name, low in least.items():
-        check_number(name, getattr(model, name), low, integer=True)
+    check_number("n_neighbors", model.n_neighbors, 3, integer=True)
+    check_number("n_bandwidths", model.n_bandwidths, 4, integer=True)
+    check_number("n_bandwidth_neighbors", model.n_bandwidth_neighbors, 2, integer=True)
+    check_number("n_components", model.n_components, 1, integer=True)
+    if model.n_iterations != "auto":
+        check_number("n_iterations", model.n_iterations, 1, integer=True)
     check_choice("tuning", model.tuning, ("d1", "scaling laws"))
     names = model.corrections
     if isinstance(names, str):
@@ -310,10 +312,17 @@ class PaperIteratedDiffusionMap(
         shown, same, _ = distinct_rows(y)
         image = PaperStep(y[shown], y[shown], 0.0, self).functions[same]  # of the feature
         steps, residuals = iterated(self, x, y, image)
-        found = dict(steps_=steps, residuals_=residuals, n_iterations_=len(steps), copies_=copies)
-        found |= dict(to_image_=linear_map(steps[-1].functions, image)[0])
-        found |= dict(to_feature_=linear_map(image, y)[0], _one_feature=one_feature)
-        return self._record(columns, **found, _n_features_out=len(steps[-1].xi) - 1)
+        return self._record(
+            columns,
+            steps_=steps,
+            residuals_=residuals,
+            n_iterations_=len(steps),
+            copies_=copies,
+            to_image_=linear_map(steps[-1].functions, image)[0],
+            to_feature_=linear_map(image, y)[0],
+            _one_feature=one_feature,
+            _n_features_out=len(steps[-1].xi) - 1,
+        )
 
     @property
     def embeddings_(self):

@@ -532,16 +532,34 @@ class NonlinearICA(MetricMap):
         test, epsilon, keep_self = hidden_bandwidth(metric, self.epsilon, self.keep_self)
         edges, epsilon = near_pairs(metric, epsilon, is_auto(self.epsilon))
         count = warn_if_apart(edges, f"a larger epsilon than {epsilon:.3g}")
-        options = dict(dimension=float(rank), alpha=self.alpha, keep_self=keep_self)
-        options.update(random_state=self.random_state)
-        diffusion = Diffusion(metric, edges, epsilon, min(wanted, N - 1) + 1, **options)
+        diffusion = Diffusion(
+            metric,
+            edges,
+            epsilon,
+            min(wanted, N - 1) + 1,
+            dimension=float(rank),
+            alpha=self.alpha,
+            keep_self=keep_self,
+            random_state=self.random_state,
+        )
         selected, rotation, shares = choose_components(diffusion.spectrum, n, self.alpha)
-        found = dict(rows_=RowLookup(X), diffusion_=diffusion, kernel_sum_=test, rank_=rank)
-        found |= dict(epsilon_=epsilon, keep_self_=keep_self, dimension_used_=float(rank))
-        found |= dict(dimension_=test.slope_at(epsilon, keep_self), n_connected_components_=count)
-        found |= dict(selected_=selected, rotation_=rotation, undetermined_shares_=shares)
-        found |= dict(embedding_=diffusion.spectrum.functions[:, selected] @ rotation)
-        return self._record(columns, **found, _n_features_out=n)
+        return self._record(
+            columns,
+            rows_=RowLookup(X),
+            diffusion_=diffusion,
+            kernel_sum_=test,
+            rank_=rank,
+            epsilon_=epsilon,
+            keep_self_=keep_self,
+            dimension_used_=float(rank),
+            dimension_=test.slope_at(epsilon, keep_self),
+            n_connected_components_=count,
+            selected_=selected,
+            rotation_=rotation,
+            undetermined_shares_=shares,
+            embedding_=diffusion.spectrum.functions[:, selected] @ rotation,
+            _n_features_out=n,
+        )
 
     def transform(self, X, covariances=None):
         """Independent components at the points `X`, one per column, `(q, n_components)`.

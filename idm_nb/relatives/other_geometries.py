@@ -157,12 +157,23 @@ class ConformalMap(MetricMap):
         count = warn_if_apart(graph)
         epsilon = (effective / len(X)) ** (2 / d) / (2 * np.pi)
         local = LocalScales(graph, d, nearest, epsilon, keep_self)
-        options = dict(dimension=d, keep_self=keep_self, random_state=self.random_state)
-        diffusion = Diffusion(local.metric(X, graph), graph, epsilon, n + 1, **options)
-        found = dict(graph_=graph, rows_=RowLookup(X), local_scales_=local, diffusion_=diffusion)
-        found |= dict(epsilon_=epsilon, keep_self_=keep_self, dimension_=dimension)
-        found |= dict(dimension_used_=d, n_connected_components_=count, _n_features_out=n)
-        return self._record(columns, **found)
+        metric, seed = local.metric(X, graph), self.random_state
+        diffusion = Diffusion(
+            metric, graph, epsilon, n + 1, dimension=d, keep_self=keep_self, random_state=seed
+        )
+        return self._record(
+            columns,
+            graph_=graph,
+            rows_=RowLookup(X),
+            local_scales_=local,
+            diffusion_=diffusion,
+            epsilon_=epsilon,
+            keep_self_=keep_self,
+            dimension_=dimension,
+            dimension_used_=d,
+            n_connected_components_=count,
+            _n_features_out=n,
+        )
 
     def _metric_at(self, X):
         near = self.graph_.query(X)
@@ -171,31 +182,6 @@ class ConformalMap(MetricMap):
 # %% ../../nbs/10_relatives/42_other_geometries.ipynb #3af3f06c
 FADE = 4.0  # the last coordinates are damped by exp(-4) before the regression
 LEAST = 1e-6  # Markov eigenvalues below it are lost to rounding in the extension
-
-
-def fit_diagram(model, X, Y):
-    "The attributes of a fitted `DiffeomorphismMap`, as a dict."
-    ridge, test = check_number("ridge", model.ridge, 0, open_low=True), KernelSum(Y)
-    sizes = checked_sizes(model, len(X), test.dimension, test.keep_self)
-    n, k, effective, keep_self = sizes
-    graph = NeighborGraph(X, k)
-    warn_if_apart(graph)
-    options = dict(keep_self=keep_self, random_state=model.random_state)
-    epsilon = test.at_neighbors(effective)
-    image = DiffusionMap(n, epsilon=epsilon, n_neighbors=k, **options).fit(Y)
-    regression = LocalRegression(ridge=ridge).fit(graph, Y, distinct_rows(X)[1])
-    metric = StretchedMetric(X, regression.derivatives_)
-    options["dimension"] = image.dimension_used_
-    source = Diffusion(metric, graph, epsilon, n + 1, **options)
-    here = source.spectrum.functions * (source.spectrum.markov_eigenvalues > LEAST)
-    there, rates = image.eigenfunctions_, image.laplacian_eigenvalues_[1:]
-    weights = np.exp(FADE * rates / max(-rates.min(), 1e-300))
-    places = NeighborGraph(there[:, 1:] * weights, k)
-    to_image, to_source = (LocalRegression().fit(places, side) for side in (Y, X))
-    found = dict(rows_=RowLookup(X), diffusion_=source, regression_=regression, image_map_=image)
-    found |= dict(weights_=weights, to_image_=to_image, to_source_=to_source, _n_features_out=n)
-    found["linear_map_"] = np.linalg.lstsq(here, there, rcond=None)[0]
-    return found | dict(residual_=linear_residual(here[:, 1:], there[:, 1:]))
 
 # %% ../../nbs/10_relatives/42_other_geometries.ipynb #81944064
 class DiffeomorphismMap(MultiOutputMixin, RegressorMixin, MetricMap):
@@ -269,8 +255,38 @@ class DiffeomorphismMap(MultiOutputMixin, RegressorMixin, MetricMap):
         self
         """
         X, columns = check_table(self, X, min_points=4)
-        Y, one_feature = check_features(y, len(X)), np.asarray(y).ndim == 1
-        return self._record(columns, **fit_diagram(self, X, Y), _one_feature=one_feature)
+        Y, seed = check_features(y, len(X)), self.random_state
+        ridge, test = check_number("ridge", self.ridge, 0, open_low=True), KernelSum(Y)
+        n, k, effective, keep_self = checked_sizes(self, len(X), test.dimension, test.keep_self)
+        graph = NeighborGraph(X, k)
+        warn_if_apart(graph)
+        epsilon = test.at_neighbors(effective)
+        image = DiffusionMap(
+            n, epsilon=epsilon, n_neighbors=k, keep_self=keep_self, random_state=seed
+        ).fit(Y)
+        regression = LocalRegression(ridge=ridge).fit(graph, Y, distinct_rows(X)[1])
+        metric, d = StretchedMetric(X, regression.derivatives_), image.dimension_used_
+        source = Diffusion(
+            metric, graph, epsilon, n + 1, dimension=d, keep_self=keep_self, random_state=seed
+        )
+        here = source.spectrum.functions * (source.spectrum.markov_eigenvalues > LEAST)
+        there, rates = image.eigenfunctions_, image.laplacian_eigenvalues_[1:]
+        weights = np.exp(FADE * rates / max(-rates.min(), 1e-300))
+        places = NeighborGraph(there[:, 1:] * weights, k)
+        return self._record(
+            columns,
+            rows_=RowLookup(X),
+            diffusion_=source,
+            regression_=regression,
+            image_map_=image,
+            weights_=weights,
+            to_image_=LocalRegression().fit(places, Y),
+            to_source_=LocalRegression().fit(places, X),
+            linear_map_=np.linalg.lstsq(here, there, rcond=None)[0],
+            residual_=linear_residual(here[:, 1:], there[:, 1:]),
+            _n_features_out=n,
+            _one_feature=np.asarray(y).ndim == 1,
+        )
 
     def _metric_at(self, X):
         regression, copy = self.regression_, self.rows_.find(X)

@@ -195,11 +195,10 @@ class CloudPanel:
     def __init__(self, ax, title=""):
         ax.set(xlim=(-1.03, 1.03), ylim=(-1.03, 1.03), aspect="equal")
         ax.set_axis_off()
-        ax.set_title(
-            title, fontsize=10, y=1.01
-        )  # a fixed place, because an automatic one takes longer
-        style = dict(s=5, linewidths=0, marker="s")  # discs would take twice as long
-        self.ax, self.cloud = ax, ax.scatter([], [], **style)
+        # a fixed place, because an automatic one takes longer
+        ax.set_title(title, fontsize=10, y=1.01)
+        # discs would take twice as long
+        self.ax, self.cloud = ax, ax.scatter([], [], s=5, linewidths=0, marker="s")
         self.near = ax.scatter([], [], s=12, c="crimson", linewidths=0)
         (self.mark,) = ax.plot([], [], "*", ms=13, color="black", mec="white", mew=0.8)
 
@@ -244,13 +243,13 @@ class ColourBar:
     def __init__(self, ax):
         ax.set_axis_off()
         self.image = ax.imshow(np.zeros((1, 1, 3)), aspect="auto", extent=(0, 1, 0, 1))
-        text = dict(fontsize=9, va="center", transform=ax.transAxes)
-        self.low, self.high = (
-            ax.text(-0.03, 0.5, "", ha="right", **text),
-            ax.text(1.03, 0.5, "", **text),
-        )
-        self.name = ax.text(
-            0.5, -0.7, "", fontsize=9, ha="center", va="top", transform=ax.transAxes
+        self.low, self.high, self.name = (
+            ax.text(*place, "", fontsize=9, ha=ha, va=va, transform=ax.transAxes)
+            for place, ha, va in (
+                ((-0.03, 0.5), "right", "center"),
+                ((1.03, 0.5), "left", "center"),
+                ((0.5, -0.7), "center", "top"),
+            )
         )
 
     def show(self, name, colouring):
@@ -271,13 +270,11 @@ class Picture:
         self.figure = Figure(figsize=(8.8, 3.3), dpi=100, facecolor="white")
         left, middle, right = self.figure.subplots(1, 3, width_ratios=(1, 1, 0.75))
         self.data, self.embedding = CloudPanel(left, "neighbours on the data"), CloudPanel(middle)
-        self.curve, self.bar = (
-            CurvePanel(right),
-            ColourBar(self.figure.add_axes((0.26, 0.1, 0.2, 0.03))),
-        )
+        self.curve = CurvePanel(right)
+        self.bar = ColourBar(self.figure.add_axes((0.26, 0.1, 0.2, 0.03)))
         self.figure.subplots_adjust(left=0.01, right=0.98, bottom=0.15, top=0.9, wspace=0.12)
 
-    def show(self, iteration, point, k, colour, *, turn=-40.0, tilt=25.0, solid=True):
+    def show(self, iteration, point, k, colour, turn=-40.0, tilt=25.0, solid=True):
         "Draw one iteration."
         e, clouds = self.exploration, self.exploration.clouds
         near, colours = clouds.near(iteration, point, k), e.colours[colour].colours
@@ -381,22 +378,21 @@ class Controls:
     def __init__(self, exploration, neighbors):
         w = import_widgets()
         n, steps = len(exploration.rows), len(exploration.clouds.points) - 1
-        wide = dict(layout=w.Layout(width="18rem"), style=dict(description_width="6rem"))
         colours, tau = list(exploration.colours), exploration.clouds.taus[-1]
-
-        def slider(name, value, low, high):
-            return w.IntSlider(value, low, high, description=name, **wide)
-
-        self.iteration = slider("iteration", min(1, steps), 0, steps)
         named = [(name, point) for point, name in enumerate(exploration.names)]
-        self.point = w.SelectionSlider(options=named, description="row", **wide)
-        self.neighbors = slider("neighbours", neighbors, 2, max(2, n // 2))
-        self.colour = w.Dropdown(options=colours, description="colour", **wide)
-        self.solid = w.Checkbox(True, description="three dimensions", **wide)
-        self.turn, self.tilt = slider("turn (°)", -40, -180, 180), slider("tilt (°)", 25, -90, 90)
+        self.iteration = w.IntSlider(min(1, steps), 0, steps, description="iteration")
+        self.point = w.SelectionSlider(options=named, description="row")
+        self.neighbors = w.IntSlider(neighbors, 2, max(2, n // 2), description="neighbours")
+        self.colour = w.Dropdown(options=colours, description="colour")
+        self.solid = w.Checkbox(True, description="three dimensions")
+        self.turn = w.IntSlider(-40, -180, 180, description="turn (°)")
+        self.tilt = w.IntSlider(25, -90, 90, description="tilt (°)")
         self.tau = w.FloatSlider(
-            tau, min=0.05, max=0.99, step=0.01, description="tau", continuous_update=False, **wide
+            tau, min=0.05, max=0.99, step=0.01, description="tau", continuous_update=False
         )
+        for name in (*self.views, "tau"):
+            widget = getattr(self, name)
+            widget.layout.width, widget.style.description_width = "18rem", "6rem"
         self.status = w.HTML()
 
     def watch(self, on_view, on_tau):
@@ -458,8 +454,8 @@ class Explorer:
         "Draw the picture for the values of the controls."
         c = self.controls
         where = c.iteration.value, c.point.value, c.neighbors.value
-        view = dict(turn=c.turn.value, tilt=c.tilt.value, solid=c.solid.value)
-        self.picture.show(*where, c.colour.value, **view)
+        view = c.turn.value, c.tilt.value, c.solid.value
+        self.picture.show(*where, c.colour.value, *view)
         self.canvas.refresh()
         c.status.value = description(self.exploration, *where)
 
@@ -593,8 +589,7 @@ def explorer_html(
     for name, number in (("n_chosen", n_chosen), ("neighbors", neighbors)):
         check_number(name, number, 2, integer=True)
     check_number("max_columns", max_columns, 0, integer=True)
-    shown = dict(names=names, max_points=max_points, max_columns=max_columns)
-    exploration = Exploration(model, y, **shown)
+    exploration = Exploration(model, y, names=names, max_points=max_points, max_columns=max_columns)
     data = json.dumps(page_data(exploration, n_chosen, neighbors), allow_nan=False)
     data = data.replace("<", "\\u003c")  # a column name must not end the script
     return Template(page_file("explorer.html")).substitute(
