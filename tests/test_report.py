@@ -9,7 +9,7 @@ import pytest
 from idm_nb import IteratedDiffusionMap, TableMap
 from idm_nb.datasets import feature_example
 from idm_nb.tables.report import draw_map
-from idm_nb.tables.table_map import split_rows
+from idm_nb.tables.roles import split_rows
 
 pd = pytest.importorskip("pandas")
 KERNEL = IteratedDiffusionMap(regressor="kernel")

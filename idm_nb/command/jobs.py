@@ -32,6 +32,7 @@ from ..diffusion.numerics import nearest
 from ..idm.estimator import IteratedDiffusionMap
 from ..regression.verdict import N_NEAR, short
 from ..study.images import turned_classes
+from ..tables.answers import alike_rows, ready, results_of, sentences
 from idm_nb.tables.pieces import (
     check_target,
     check_words,
@@ -40,17 +41,10 @@ from idm_nb.tables.pieces import (
     write_table,
     write_text,
 )
-from ..tables.reading import Style, Table, UsageError, ending, read_table, with_values
+from ..tables.reading import Style, Table, UsageError, apart, ending, read_table, with_values
 from ..tables.report import branch_table, table_report
 from ..tables.single_cells import write_h5ad
-from idm_nb.tables.table_map import (
-    TableMap,
-    alike_rows,
-    apart,
-    ready,
-    results_of,
-    sentences,
-)
+from ..tables.table_map import TableMap
 
 # %% ../../nbs/12_application/50_jobs.ipynb #ff80d09a
 NEAREST = (1, 2, 3, 5, 10, 20, 40)  # numbers of neighbours that are tried

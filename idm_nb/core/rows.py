@@ -29,6 +29,17 @@ def is_wide(X):
     return X.shape[1] > MOST_AXES
 
 
+def is_spectrum(X):
+    "Are the columns of `(N, m)` a spectrum: twenty or more, and most of them like the next one?"
+    if X.shape[1] < 20:
+        return False
+    centered = X - np.nanmean(X, axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        length = np.sqrt(np.nansum(centered**2, axis=0))
+        inner = np.nansum(centered[:, 1:] * centered[:, :-1], axis=0)
+        return bool(np.nanmedian(inner / (length[1:] * length[:-1])) > 0.95)
+
+
 def fingerprints(X):
     "Rows `(N, m)` that are equal where those of `X` are: 16 bytes for each row of a wide table."
     if not is_wide(X):

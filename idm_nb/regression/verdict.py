@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.files import Storage
-from ..core.rows import RowLookup, column_means, is_wide
+from ..core.rows import RowLookup, column_means, is_spectrum, is_wide
 from ..diffusion.numerics import Search, nearest_of_others, nearest_others
 from idm_nb.regression.held_out import (
     CHANCE,
@@ -457,17 +457,6 @@ def uneven_column(X):
     column = int(np.nanargmax(spread))
     factor = float(spread[column] / usual)
     return (column, factor) if factor > len(X) and not is_spectrum(X) else None
-
-
-def is_spectrum(X):
-    "Are the columns of `(N, m)` a spectrum: twenty or more, and most of them like the next one?"
-    if X.shape[1] < 20:
-        return False
-    centered = X - np.nanmean(X, axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        length = np.sqrt(np.nansum(centered**2, axis=0))
-        inner = np.nansum(centered[:, 1:] * centered[:, :-1], axis=0)
-        return bool(np.nanmedian(inner / (length[1:] * length[:-1])) > 0.95)
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #several2
 def dimension_of(y):

@@ -14,6 +14,7 @@ import re
 import shlex
 import warnings
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property, partial
 from io import TextIOWrapper
 from itertools import chain, islice
@@ -302,14 +303,15 @@ class Table:
     problems : dict from a column to what is wrong with it and what to type
     dates : dict from a column of dates that were text to their format
     orders : dict from a column of ordered categories to the list of these, lowest first
+    arrays : dict from an array of a file to the list of its columns, if these have other names
     counts : bool, were the genes of cells counts, which are now logarithms
     scale : "standard" or "none", what `TableMap` does with units by default
 
     Examples
     --------
     >>> table = table_of({"x0": [1, 2], "x1": [3, 4], "town": ["Ulm", "Bern"]})
-    >>> table.find("x"), table.numbers(["x1"]).ravel()
-    (['x0', 'x1'], array([3., 4.]))
+    >>> table.find("x1", "town"), table.numbers(["x1"]).ravel()
+    (['x1', 'town'], array([3., 4.]))
     """
 
     frame: pd.DataFrame
@@ -320,6 +322,7 @@ class Table:
     problems: dict = field(default_factory=dict)
     dates: dict = field(default_factory=dict)
     orders: dict = field(default_factory=dict)
+    arrays: dict = field(default_factory=dict)
     counts: bool = False
     scale: str = "standard"
 
@@ -334,14 +337,12 @@ class Table:
         "The rows chosen by a mask or by places; they keep their numbers in the file."
         return replace(self, frame=self.frame.iloc[chosen])
 
-    def find(self, name):
-        "The columns meant by `name`: itself, or the columns `name0, name1, ...` of an array."
-        name = str(name)
-        of_array = re.compile(re.escape(name) + r"\d+")
-        found = [name] if name in self.names else [n for n in self.names if of_array.fullmatch(n)]
-        if found:
-            return found
-        raise self.lacks([name])
+    def find(self, *names):
+        "The columns of these `names`, in their order; the name of an array of a file means all its columns."
+        missing = [name for name in map(str, names) if name not in {*self.names, *self.arrays}]
+        if missing:
+            raise self.lacks(missing)
+        return [own for name in map(str, names) for own in self.arrays.get(name, [name])]
 
     def lacks(self, missing):
         "The error for columns that the table does not have; `missing` is the list of their names."
@@ -349,7 +350,9 @@ class Table:
         nameless = self.names[:1] == ["c0"] and ending(self.source) in TEXT
         why = " (its first line holds numbers, so it was read as data)" * nameless
         what = f"column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
-        return UsageError(f"{self.source} has no {what}; its columns are {shown}{why}")
+        near = [own for name in missing for own in get_close_matches(name, self.names)]
+        near = f"; near: {', '.join(map(repr, dict.fromkeys(near)))}" * bool(near)
+        return UsageError(f"{self.source} has no {what}; its columns are {shown}{why}{near}")
 
     def numbers(self, names, gaps=False):
         """The named columns as a float array `(N, len(names))`.
@@ -668,13 +671,14 @@ def array_frames(path, style=None, rows=None, array=None):
 def read_arrays(path, style):
     "Table of the arrays of an NPZ file."
     arrays = np.load(path, allow_pickle=False)
-    found = [array_columns(name, arrays[name], path) for name in arrays]
-    distinct([*chain(*found)], path, "an array")
-    columns = {name: column for part in found for name, column in part.items()}
+    found = {name: array_columns(name, arrays[name], path) for name in arrays}
+    distinct([*chain(*found.values())], path, "an array")
+    columns = {name: column for part in found.values() for name, column in part.items()}
     lengths = {*map(len, columns.values())}
     if len(lengths) > 1:
         raise ValueError(f"{path} holds arrays of different lengths: {sorted(lengths)}")
-    return table_of(columns, style, path)
+    own = {name: [*part] for name, part in found.items() if name not in columns}
+    return replace(table_of(columns, style, path), arrays=own)
 
 
 def arrow_frames(path, style, rows=None):

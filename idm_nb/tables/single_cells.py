@@ -18,6 +18,7 @@ from ..branches.contrast import BranchContrast
 from ..core.pictures import viewing_axes
 from ..core.rows import PrincipalAxes, is_wide
 from ..idm.estimator import IteratedDiffusionMap
+from .columns import likely_groups
 from .h5ad import COUNTED, are_counts, columns_in_h5ad, log_per_cell, tools
 
 # %% ../../nbs/12_application/52_anndata.ipynb #68855498
@@ -74,9 +75,6 @@ def turn_of(model):
     return turn
 
 # %% ../../nbs/12_application/52_anndata.ipynb #68855500
-TOGETHER = r"batch|donor|patient|subject|individual|embryo|animal|mouse|replicate|sample|orig.ident"
-
-
 def places_of_genes(adata, reference):
     "Places `(m,)` in `adata` of the genes of a `reference`, in its order."
     ours, known = map(list, (adata.var_names, reference.var_names))
@@ -100,17 +98,6 @@ def genes_or(adata, use_rep, counts, reference=None):
     X = X if reference is None else X[:, places_of_genes(adata, reference)]
     found = are_counts(X, counts)
     return (log_per_cell(X) if found else X), found
-
-# %% ../../nbs/12_application/52_anndata.ipynb #groups-code
-def likely_groups(frame, names):
-    "A caution on the first of the columns `names` of a `frame` that may name groups of rows, or None."
-    for name in filter(lambda name: re.search(TOGETHER, name.lower()), names):
-        if 2 <= (count := frame[name].nunique()) < len(frame):
-            return (
-                f"Column {name!r} has {count} values: if new rows have new ones there, give "
-                f"groups={name!r} (--group in the command), or all numbers are too good."
-            )
-    return None
 
 # %% ../../nbs/12_application/52_anndata.ipynb #8d672f84
 def placed(model, X, features):

@@ -6,505 +6,68 @@
 __all__ = ['TableMap']
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #2fc14da1
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial, wraps
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..branches.contrast import branch_contrast
 from ..branches.support import SUPPORT
-from ..core.checks import MOST_AXES, check_choice, check_number, is_auto
+from ..core.checks import MOST_AXES, check_choice, check_number
 from ..core.files import Storage
-from ..core.rows import LAZY_LANDMARKS, POOL, TrainingRows, pool_rows
-from ..core.work import announce, chunks, in_pieces, labels_of, one_thread
-from ..diffusion.numerics import nearest
-from ..idm import Placed
-from ..idm.estimator import IteratedDiffusionMap, checked, estimated, fit_map, prepare, warn_of
+from ..core.rows import LAZY_LANDMARKS
+from ..core.work import announce, one_thread
+from idm_nb.idm.estimator import (
+    IteratedDiffusionMap,
+    checked,
+    estimated,
+    fit_map,
+    prepare,
+    warn_of,
+)
 from ..idm.reeb import reeb_graph
-from ..regression.kernel import some_rows
-from ..regression.verdict import audit, far_features
-from idm_nb.study.relevance import (
-    LEAST_GROUPS,
-    Relevance,
-    growth_of_error,
-    growth_with_draws,
-    learned_functions,
-    shares_with_draws,
+from ..regression.verdict import audit
+from ..study.relevance import Relevance
+from .answers import alike_rows, other_ways, ready, results_of
+from .columns import TableEncoder, likely_groups, numbers_of_columns
+from .gaps import Donors, PlacedWithGaps, hidden_by_gaps, with_lent_cells
+from .reading import Style, Table, UsageError, as_list, read_table, table_of
+from .report import short_report, table_report
+from idm_nb.tables.roles import (
+    FEWEST_TO_FIT,
+    UNNAMED,
+    Angle,
+    Plain,
+    Roles,
+    SomeRows,
+    features_of,
+    groups_of,
+    read_or_drawn,
+    roles_of,
+    rows_to_fit,
+    without_constant,
 )
-from idm_nb.tables.columns import (
-    N_DONORS,
-    ColumnPlan,
-    NumberColumn,
-    TableEncoder,
-    cells_of,
-    copies_of,
-    days_of,
-    differing,
-    gaps_of,
-    lent_cells,
-    marked_gaps,
-    plan_of,
-    plan_of_rows,
-    surprises,
+from idm_nb.tables.weights import (
+    column_relevance,
+    column_weights,
+    relevance_of,
+    stretch_of,
+    unseen,
+    variance_of_columns,
 )
-from .pieces import piecewise
-from idm_nb.tables.reading import (
-    Style,
-    Table,
-    UsageError,
-    apart,
-    as_cell,
-    as_list,
-    read_table,
-    table_of,
-    tables_of,
-    typed_frame,
-    with_values,
-)
-from .single_cells import likely_groups
 
-# %% ../../nbs/12_application/48b_table_map.ipynb #e7a40a07
-class Plain(Storage):
-    "Features that are numbers; encoding and decoding do nothing."
-
-    unit = None
-
-    def encode(self, values):
-        "Feature columns of the table, `values` `(N, n)`, as the map takes them."
-        return values
-
-    decode = encode
-
-    def decode_errors(self, values, errors):
-        "Standard errors of decoded features, from encoded `values` and their `errors` `(N, n)`."
-        return errors
-
-    def differences(self, values, other):
-        "Differences of features `values` and `other` `(N, n)`, in the units of the table."
-        return values - other
-
-    def mean(self, values):
-        "Means `(1, n)` of features `values` `(N, n)`, in the units of the table."
-        return self.decode(self.encode(values).mean(axis=0, keepdims=True))
-
-    def names(self, features):
-        "Names of the encoded features."
-        return features
-
-
-class Angle(Plain):
-    "Features that are angles in `unit`, degrees or radians, one turn from `low` on; as sines, then cosines."
-
-    start = None
-
-    def __init__(self, unit, start=None):
-        self.unit, self.turn = unit, 360.0 if unit == "degrees" else 2 * np.pi
-        self.start = start
-
-    low = property(lambda self: -self.turn / 2 if self.start is None else self.start)
-
-    def encode(self, values):
-        radians = values * (2 * np.pi / self.turn)
-        return np.hstack([np.sin(radians), np.cos(radians)])
-
-    def decode(self, values):
-        sine, cosine = np.split(values, 2, axis=1)
-        return (
-            np.arctan2(sine, cosine) * (self.turn / (2 * np.pi)) - self.low
-        ) % self.turn + self.low
-
-    def decode_errors(self, values, errors):
-        sine, cosine = np.split(values, 2, axis=1)
-        by_sine, by_cosine = np.split(errors * np.hstack([cosine, sine]), 2, axis=1)
-        square = np.maximum(sine**2 + cosine**2, 1e-300)
-        return np.minimum(np.hypot(by_sine, by_cosine) / square, np.pi) * (self.turn / (2 * np.pi))
-
-    def differences(self, values, other):
-        return (values - other + self.turn / 2) % self.turn - self.turn / 2
-
-    def names(self, features):
-        return [f"{wave}({name})" for wave in ("sin", "cos") for name in features]
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #2557fe9f
-FEW_CLASSES = 10  # different whole numbers, up to which a feature may be the numbers of classes
-
-
-def features_of(table, names, order=None):
-    "Features of a `Table`."
-    values, notes = np.empty((len(table), len(names))), []
-    for k, name in enumerate(names):
-        column = table.frame[name]
-        if column.dtype.kind == "O" and name not in table.problems:
-            values[:, k] = ordered(table, name, order)
-            continue
-        if column.dtype.kind == "M":
-            days, first = days_of(column), str(column.min()).removesuffix(" 00:00:00")
-            values[:, k] = days - np.min(days, where=~np.isnan(days), initial=np.inf)
-            notes.append(f"feature {name!r} holds dates: it is used as days since {first}")
-        else:
-            values[:, k] = table.numbers([name], gaps=True)[:, 0]
-        known = values[~np.isnan(values[:, k]), k]
-        if column.dtype.kind == "b":
-            notes.append(f"feature {name!r} is True or False: it is used as 1 and 0")
-        if len(known) < 2 or not np.ptp(known):
-            what = "the same value in all rows" if len(known) else "no value in any row"
-            raise ValueError(f"{table.source}: feature {name!r} has {what}")
-        kinds = np.unique(known)
-        if 2 < len(kinds) <= min(FEW_CLASSES, len(known) // 20) and (kinds % 1 == 0).all():
-            notes.append(
-                f"feature {name!r} has only {len(kinds)} different values: if they are classes "
-                f"without an order, use a classifier, and pass {name!r} as label"
-            )
-    return values, notes
-
-
-def ordered(table, name, order):
-    "A feature of words as 0, 1, 2, ... `(N,)`, NaN for gaps."
-    column = table.frame[name]
-    words = sorted(column.dropna().unique())
-    order = table.orders.get(name) if order is None else as_list(order)
-    if order is None:
-        shown = ", ".join(map(repr, words[:5])) + ", ..." * (len(words) > 5)
-        then = ["low", "mid", "high"] if len(words) > 3 else words
-        raise ValueError(
-            f"{table.source}: feature {name!r} holds words ({shown}). If they have an order, type "
-            f"order={then} (from low to high); classes without an order need a classifier"
-        )
-    missing = [word for word in words if word not in order]
-    if missing:
-        raise UsageError(f"order does not name {missing[0]!r}, a word of the feature {name!r}")
-    return column.map({word: float(k) for k, word in enumerate(order)}).to_numpy(float)
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #a8539a69
-UNNAMED, DESCRIBE = "left out: not named", "compared between branches"
-
-
-@dataclass(frozen=True)
-class Roles(Storage):
-    "What the columns of a table are for."
-
-    features: list
-    data: list
-    index: str | None
-    groups: str | None
-    label: str | None
-    plans: list
-    notes: list
-    problems: list
-
-    @property
-    def described(self):
-        "Columns of sparse rows that are no data, but are compared between branches."
-        return [plan.name for plan in self.plans if plan.use.endswith(DESCRIBE)]
-
-    def lines(self):
-        "The columns as lines of text: name, kind, gaps, distinct values, and what is done."
-        head = ("column", "kind", "gaps", "distinct", "used as")
-        cells = [(p.name, p.kind, str(p.gaps), str(p.distinct), p.use) for p in self.plans]
-        width = [max(len(row[k]) for row in [head, *cells]) for k in range(4)]
-        line = lambda row: "  ".join([*(c.ljust(w) for c, w in zip(row, width)), row[4]])
-        return [line(row) for row in [head, *cells]]
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #1e3d6571
-def roles_of(table, options):
-    "The `Roles` of the columns of a `Table`, with all problems."
-    find = lambda names: [n for name in names for n in table.find(name)]
-    one = lambda name: None if name is None else table.find(one_name(name))[0]
-    features = list(dict.fromkeys(find(as_list(options.feature))))
-    groups, label, index = (
-        one(options.groups),
-        one(options.label),
-        one(options.index or table.index),
-    )
-    roles = {**{n: "the feature" for n in features}, index: "names the rows", label: "label"}
-    roles |= {groups: "groups of rows"} | {
-        n: "left out: ignored" for n in find(as_list(options.ignore))
-    }
-    chosen = find(as_list(options.columns)) if options.columns else table.data
-    find(as_list((options.reading or {}).get("words")))
-    for role in ("columns", "index", "groups"):
-        both = [name for name in find(as_list(getattr(options, role))) if name in features]
-        if both:
-            what = "data" if role == "columns" else role
-            raise UsageError(f"column {both[0]!r} is both {what} and feature")
-    plans, problems = [], []
-    for name in table.names:
-        column, role = table.frame[name], roles.get(name)
-        if role is None and name not in chosen:
-            role = UNNAMED
-        if name in table.problems and (role is None or name in features):
-            problem = f"column {name!r} {table.problems[name]}"
-            problems.append(problem.partition(", or ignore=")[0] if name in features else problem)
-            role = "needs a decision"
-        elif role is None:
-            plans.append(plan_of(column))
-            continue
-        if column.dtype.kind == "R":
-            use = DESCRIBE if role == UNNAMED else role
-            plans.append(plan_of_rows(column, use))
-            continue
-        gaps, distinct = int(column.isna().sum()), int(column.nunique())
-        kind = {"b": "yes or no", "M": "date", "O": "words"}.get(column.dtype.kind, "number")
-        plans.append(ColumnPlan(name, kind, gaps, distinct, role or "?"))
-    data = [plan.name for plan in plans if plan.data]
-    if not data and not problems:
-        if len(table) < FEWEST_TO_FIT:
-            raise too_few(table, len(table))
-        out = [f"{plan.name!r} is {plan.use}" for plan in plans if plan.name not in features]
-        why = ": " * bool(out) + "; ".join(out[:5]) + "; ..." * (len(out) > 5)
-        raise ValueError(f"{table.source} has no data columns left besides the feature{why}")
-    notes = [*table.notes, *suspicions(table, data, index, groups)]
-    return Roles(features, data, index, groups, label, plans, notes, problems)
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #047e43c0
-def one_name(name):
-    "The `name` of a column; an error if it is a list of names."
-    if not np.isscalar(name):
-        raise UsageError(f"index, groups and label are each the name of one column, got {name!r}")
-    return name
-
-
-def suspicions(table, data, index, groups):
-    "Notes on columns and rows that are probably a mistake."
-    found = []
-    for name in data:
-        column = table.frame[name]
-        if column.dtype.kind in "iu" and len(column) > 1 and (np.diff(column) == 1).all():
-            found.append(
-                f"column {name!r} counts the rows and is used as data; as index it is left out"
-            )
-    if index is not None:
-        names = table.frame[index].astype(str)
-        if len(names) and names.iloc[-1].lower() in ("total", "totals", "sum", "mean", "average"):
-            found.append(
-                f"the last row is named {names.iloc[-1]!r}; delete it if it is no measurement"
-            )
-        if groups is None and names.nunique() < len(names):
-            found.append(
-                f"values of {index!r} repeat; name it as groups if such rows belong together"
-            )
-    return found
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #6eeee4c3
-FEWEST_TO_FIT = 16  # rows to fit
-
-
-def split_rows(n, share, groups, seed):
-    "Mask `(n,)` of the rows to hold out."
-    rng = np.random.default_rng(seed)
-    labels = labels_of(groups, n)
-    order = rng.permutation(labels.max() + 1)
-    size = np.cumsum(np.bincount(labels)[order])
-    return np.isin(labels, order[size <= share * n])
-
-
-def opened(source, reading, landmarks, seed, features=(), verbose=False):
-    "The `Table` of a path or a data frame, and the number of its rows."
-    if not isinstance(source, (str, Path)):
-        table = source if isinstance(source, Table) else table_of(source, Style(**reading))
-        return table, len(table)
-    return drawn_rows(source, Style(**reading), landmarks, seed, features, verbose)
-
-
-def drawn_rows(source, style, landmarks, seed, features, verbose):
-    "`opened` for a path."
-    pool = POOL * (landmarks or LAZY_LANDMARKS)
-    pieces = tables_of(source, style, pool)
-    first, second = next(pieces, None), next(pieces, None)
-    if second is None:
-        table = read_table(source, **asdict(style)) if first is None else first
-        return table, len(table)
-    every = [traits(table, features) for table in (first, second)]
-    del first, second
-    told = lambda table: traits(table, features)
-    every += piecewise(told, pieces, 1, verbose, "counting rows")
-    known = np.concatenate([known for known, *_ in every])
-    places, found = np.flatnonzero(known), WholeColumns(every)
-    rows = places if len(places) <= pool else places[pool_rows(len(places), landmarks, seed)]
-    pieces = tables_of(source, replace(style, words=(*style.words, *found.odd)), pool)
-    some = lambda table: table.part(np.isin(table.rows, rows + 1))
-    drawn = list(piecewise(some, pieces, 1, verbose, "drawing rows"))
-    frame = pd.concat([table.frame for table in drawn])
-    again = typed_frame(frame[found.odd], replace(style, words=(*style.words, *found.words)))
-    problems, frame = again["problems"] | found.problems, with_values(frame, again["frame"])
-    table = replace(drawn[0], frame=frame, problems=problems, dates=again["dates"])
-    return table, len(known)
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #735e743d
-def traits(table, features):
-    "What a piece tells: which rows have features; kinds, problems and dates of its columns."
-    kinds = {name: "f" if c.dtype.kind in "iu" else c.dtype.kind for name, c in table.frame.items()}
-    names = [own for name in features for own in table.find(name)]
-    known = table.frame[names].notna().all(axis=1).to_numpy()
-    return known, kinds, table.problems, table.dates
-
-
-class WholeColumns:
-    "What all pieces of a table tell about its columns: `every` holds the `traits` of each."
-
-    def __init__(self, every):
-        names = list(every[0][1])
-        kinds = {name: {own[name] for _, own, *_ in every} for name in names}
-        are_words = lambda name: any(k[name] == "O" and name not in p for _, k, p, _ in every)
-        self.words = [name for name in names if are_words(name)]
-        dates = {name for *_, own in every for name in own}
-        self.odd = [name for name in names if len(kinds[name]) > 1 or name in dates]
-        told = [(n, p[n]) for _, _, p, _ in every for n in p]
-        self.problems = {n: text for n, text in reversed(told) if n not in self.words}
-
-
-def as_columns(frame):
-    "Columns of a `frame` as arrays that a file can hold: words as text, empty for a gap."
-    words = lambda c: c.astype(object).where(c.notna(), "").map(str).to_numpy(object)
-    plain = lambda c: c.array if c.dtype.kind == "R" else c.to_numpy()
-    return {n: words(c) if c.dtype.kind == "O" else plain(c) for n, c in frame.items()}
-
-
-def as_frame(columns, index):
-    "The frame of the `columns` of `as_columns`; `index` holds the numbers of its rows."
-    frame = pd.DataFrame(columns, index=index)
-    words = [name for name, column in frame.items() if column.dtype == object]
-    return with_values(frame, {n: frame[n].map(lambda v: v or None) for n in words})
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #ead1f0bc
-@dataclass(frozen=True)
-class SomeRows(Storage):
-    "Rows of a fitted table."
-
-    numbers: np.ndarray
-    columns: dict
-    truth: np.ndarray
-    groups: np.ndarray | None
-
-    @cached_property
-    def frame(self):
-        "The rows as a data frame."
-        return as_frame(self.columns, self.numbers)
-
-    def __len__(self):
-        return len(self.numbers)
-
-    @classmethod
-    def of(cls, table, chosen, truth, groups):
-        "Rows of a `Table` at the places `chosen`, with features and groups of all its rows."
-        part, groups = table.part(chosen), None if groups is None else groups[chosen]
-        return cls(part.rows, as_columns(part.frame), truth[chosen], groups)
-
-    def part(self, chosen):
-        "The rows `chosen` by a mask or by places."
-        columns = {name: column[chosen] for name, column in self.columns.items()}
-        groups = None if self.groups is None else self.groups[chosen]
-        return SomeRows(self.numbers[chosen], columns, self.truth[chosen], groups)
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #gaps-code
-def means_over_copies(call, encoder, X, gaps, donors):
-    "Means `(q, w)` of `call(copies)` `(q n, w)` over the copies of rows with gaps."
-
-    def of(rows):
-        found = call(copies_of(encoder, X[rows], gaps[rows], donors))
-        return found.reshape(len(gaps[rows]), -1, found.shape[1]).mean(axis=1)
-
-    return np.vstack([of(rows) for rows in chunks(len(gaps), 8 * N_DONORS * X.shape[1])])
-
-
-def hidden_by_gaps(encoder, estimate, X):
-    """Mean squared differences `(N, n)` that gaps may make in predictions; 0 for rows without gaps; `X` `(N, m)`."""
-    gaps = marked_gaps(encoder, X)
-    some = gaps.any(axis=1)
-    values, hidden = estimate.values(X[some]), np.zeros((len(gaps), estimate.held_out_.shape[1]))
-    moments = lambda whole: np.hstack([at := estimate.values(whole), at**2])
-    found = means_over_copies(moments, encoder, X[some], gaps[some], encoder.lenders)
-    hidden[some] = squares_about(values, *np.hsplit(found, 2))
-    return hidden
-
-
-def with_lent_cells(encoder, rows):
-    "TrainingRows `rows` of an `encoder` whose points have cells of other rows in the gaps."
-    lent = lent_cells(encoder, rows.X, marked_gaps(encoder, rows.X), encoder.lenders)
-    return replace(rows, lent=rows.coordinates_of(lent))
-
-
-def squares_about(values, mean, square):
-    "Mean squares about `values`, from the `mean` and the mean `square`."
-    return np.maximum(square - mean**2, 0) + (mean - values) ** 2
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #placed-code
-class PlacedWithGaps(Placed):
-    "Results for rows of a table, those with gaps by copies to which training rows lend the cells."
-
-    def __init__(self, fitted, frame):
-        super().__init__(fitted.model.map_, fitted.encode(frame))
-        self.encoder, self.donors = fitted.encoder, fitted.donors
-        self.gaps = gaps_of(fitted.encoder, frame)
-        self.some = self.gaps.any(axis=1)
-        self.unlike = np.any(self.gaps & ~marked_gaps(self.encoder, self.X), axis=1)
-
-    @cached_property
-    def over_copies(self):
-        "Means over copies: of values, their squares, squared errors, posterior, probabilities."
-
-        def results(whole):
-            at = Placed(self.fitted, whole)
-            parts = at.values, at.values**2, at.errors**2, at.posterior[:, None], at.probability
-            return np.hstack(parts)
-
-        some, n = self.some, self.fitted.values.shape[1]
-        given = self.encoder, self.X[some], self.gaps[some], self.donors
-        return np.split(means_over_copies(results, *given), [n, 2 * n, 3 * n, 3 * n + 1], axis=1)
-
-    @cached_property
-    def values(self):
-        values = super().values
-        values[self.unlike] = self.over_copies[0][self.unlike[self.some]]
-        return values
-
-    @cached_property
-    def points(self):
-        lent = lent_cells(self.encoder, self.X, self.gaps, self.donors)
-        return self.fitted.rows.axes(self.fitted.rows.coordinates_of(lent))
-
-    @cached_property
-    def errors(self):
-        some, (*moments, variance, _, _) = self.some, self.over_copies
-        hidden = np.zeros(self.values.shape)
-        hidden[some] = squares_about(self.values[some], *moments)
-        given = self.coordinates_in_data, self.values, self.posterior, hidden
-        errors, unlike = in_pieces(self.fitted.errors, *given), self.unlike[some]
-        errors[self.unlike] = np.sqrt(variance + hidden[some])[unlike]
-        return errors
-
-    @cached_property
-    def posterior(self):
-        posterior = super().posterior
-        posterior[self.unlike] = self.over_copies[3][self.unlike[self.some], 0]
-        return posterior
-
-    @cached_property
-    def probability(self):
-        probability = super().probability
-        probability[self.some] = self.over_copies[4]
-        return probability
-
-    @cached_property
-    def branch(self):
-        branch = super().branch
-        new = self.some & (self.number < 0)
-        branch[new] = self.probability[new].argmax(axis=1)
-        return branch
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #ae1acb35
+# %% ../../nbs/12_application/48b_table_map.ipynb #ae1acb36
 MOST_SHOWN = 20  # columns of a wide table that are shown with its rows
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncodedTable(Storage):
-    "What `TableMap.fit` has before it estimates the feature."
+class FittedTable(Storage):
+    "Everything that `TableMap.fit` learns."
 
     roles: Roles
     source: str
@@ -513,40 +76,58 @@ class EncodedTable(Storage):
     coding: Plain
     rows: SomeRows
     kept: SomeRows
+    model: IteratedDiffusionMap
     counts: bool = False
     scale: str = "standard"
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #ae1acb36
-@dataclass(frozen=True, kw_only=True)
-class FittedTable(EncodedTable):
-    "Everything that `TableMap.fit` learns, with the attributes of `EncodedTable`."
-
-    model: IteratedDiffusionMap
     known: Relevance | None = None
 
     branches = property(lambda self: self.model.branches_)
     branch = property(lambda self: self.model.branch_)
-    alone = property(lambda self: single_groups(self))
+    donors = cached_property(lambda self: Donors(self.encoder, self.model.map_.rows.X))
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "known": vars(self).get("relevance", self.known)}
 
     @property
     def graph(self):
         "The `ReebGraph` of the map; None for several features."
         return reeb_graph(self.model) if len(self.branches.nodes) else None
 
+    @property
+    def alone(self):
+        "Branches with the rows of one group only, as a dict to this group."
+        groups, count = self.rows.groups, self.branches.n_branches
+        if groups is None or count == 1:
+            return {}
+        found = {b: np.unique(groups[self.branch == b]) for b in range(count)}
+        return {b: of[0] for b, of in found.items() if len(of) == 1}
+
+    @property
+    def too_few_groups(self):
+        "The number of groups if the signs of so few cannot be rare enough for any column, else 0."
+        groups = [part.groups for part in (self.rows, self.kept) if part.groups is not None]
+        count = len(np.unique(np.concatenate(groups))) if groups else 0
+        return count if 0.5**count > 0.05 and count else 0
+
     def reading(self, given):
         "Options of `read_table` for new rows: those `given`, with words and dates as in training."
-        return reading_of_new(self, given)
-
-    donors = cached_property(lambda self: self.encoder.donors_of(self.model.map_.rows.X))
+        parts = self.encoder.parts
+        words = [part.name for part in parts if part.kind in ("words", "text")]
+        words = [*words, *as_list(self.roles.index), *as_list(given.get("words"))]
+        dates = {part.name: part.form for part in parts if part.kind == "date" and part.form}
+        return {"counts": self.counts, **given, "words": words, "dates": dates}
 
     def encode(self, frame):
         "Coordinates `(N, m)` of the rows of a `frame`; gaps are filled from training rows."
-        return self.encoder.encode(frame, self.donors)
+        return self.donors.encode(frame)
 
     def place(self, frame):
-        "`PlacedWithGaps` of a typed `frame`; its `unknown` words, see `TableEncoder`, make a row novel."
-        whole, unknown = not gaps_of(self.encoder, frame).any(), self.encoder.unknown(frame)
-        placed = self.model.map_.place(self.encode(frame)) if whole else PlacedWithGaps(self, frame)
+        "`Placed` rows of a typed `frame`; words that are not known, see `TableEncoder`, make a row novel."
+        known, unknown = self.model.map_, self.encoder.unknown(frame)
+        some = self.donors.gaps_of(frame).any()
+        placed = (
+            PlacedWithGaps(known, self.donors, frame) if some else known.place(self.encode(frame))
+        )
         if unknown.any():
             placed.novel = placed.novel | unknown
         return placed
@@ -571,62 +152,45 @@ class FittedTable(EncodedTable):
         return self.known or relevance_of(self)
 
     @property
-    def too_few_groups(self):
-        "The number of groups if the signs of so few cannot be rare enough for any column, else 0."
-        groups = [part.groups for part in (self.rows, self.kept) if part.groups is not None]
-        count = len(np.unique(np.concatenate(groups))) if groups else 0
-        return count if 0.5**count > 0.05 and count else 0
+    def weights(self):
+        "Weight `(m,)` of each coordinate in distances, that of its column."
+        owners, r2 = self.encoder.owners, self.model.verdict_.r2
+        variance = variance_of_columns(owners, self.model.map_.rows.X)
+        return column_weights(self.relevance.values, r2, variance)[0][owners]
 
-    def __getstate__(self):
-        return super().__getstate__() | dict(known=vars(self).get("relevance", self.known))
-
-    @cached_property
-    def contrast(self):
-        "`BranchContrast` of the training rows, in the columns of the table and in their words."
-        return contrast_of(self)
-
-    weights = property(lambda self: weights_of_coordinates(self))
+    def relevant_names(self):
+        "Names of the data columns above chance, the most relevant first."
+        return [name for name, *_, passed in self.relevance.ranked() if passed]
 
     def ranked_names(self):
         "Names of the data columns, the most relevant first; of a wide table the first twenty."
         names = [name for name, *_ in self.relevance.ranked()]
         return names[:MOST_SHOWN] if len(names) > MOST_AXES else names
 
-# %% ../../nbs/12_application/48b_table_map.ipynb #271dc8e2
-def reading_of_new(fitted, given):
-    "See `FittedTable.reading`; `fitted` is one, `given` a dict."
-    parts = fitted.encoder.parts
-    words = [part.name for part in parts if part.kind in ("words", "text")]
-    words += [fitted.roles.index] * (fitted.roles.index is not None) + as_list(given.get("words"))
-    dates = {part.name: part.form for part in parts if part.kind == "date" and part.form}
-    return {"counts": fitted.counts, **given, "words": words, "dates": dates}
+    @cached_property
+    def contrast(self):
+        "`BranchContrast` of the training rows, in the columns of the table and in their words."
+        X, groups, graph = self.encode(self.rows.frame), self.rows.groups, self.graph or self.model
+        table, columns = columns_to_compare(
+            self.rows.columns, X, self.encoder, self.roles.described
+        )
+        feature = self.roles.features[0]
+        return branch_contrast(graph, X, groups=groups, name=feature, table=table, columns=columns)
 
 
-def single_groups(fitted):
-    "Branches of a FittedTable, `fitted`, with the rows of one group only, as a dict to this group."
-    groups, branch, count = fitted.rows.groups, fitted.branch, fitted.branches.n_branches
-    if groups is None or count == 1:
-        return {}
-    found = {b: np.unique(groups[branch == b]) for b in range(count)}
-    return {b: of[0] for b, of in found.items() if len(of) == 1}
-
-
-def contrast_of(fitted):
-    "`BranchContrast` of the training rows of `fitted`, a FittedTable."
-    X, encoder, table = fitted.encode(fitted.rows.frame), fitted.encoder, []
-    options = dict(groups=fitted.rows.groups, name=fitted.roles.features[0])
-    graph = fitted.graph or fitted.model
-    many = [fitted.rows.columns[name] for name in fitted.roles.described]
-    if many or encoder.many:
-        table, names = (many[0].table, many[0].names) if many else (X, encoder.labels())
-        return branch_contrast(graph, X, table=table, columns=names, **options)
+def columns_to_compare(columns, X, encoder, described):
+    "Rows `(N, m)` whose `columns` are compared between branches, and names of these; `X` `(N, k)`, as encoded."
+    if described:
+        return columns[described[0]].table, columns[described[0]].names
+    if encoder.many:
+        return X, encoder.labels()
+    table = []
     for k, (label, owner, column) in enumerate(zip(encoder.labels(), encoder.owners, X.T)):
-        number, part = fitted.rows.columns.get(label), encoder.parts[owner]
+        number, part = columns.get(label), encoder.parts[owner]
         plain = number is None or number.dtype.kind not in "iuf" or np.isnan(number).any()
         unit = part.unit if part.kind == "words" and k < encoder.width else 1.0  # ones and zeros
         table.append(column * unit if plain else number)
-    options |= dict(table=np.column_stack(table), columns=encoder.labels())
-    return branch_contrast(graph, X, **options)
+    return np.column_stack(table), encoder.labels()
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #a0bd469e
 def model_to_fit(options):
@@ -640,557 +204,122 @@ def model_to_fit(options):
     return model.set_params(random_state=seed) if model.random_state is None else model
 
 
-def with_landmarks(model, table, count, roles, n):
-    "The `model` with landmarks, if there are many rows."
+def with_landmarks(model, n, many):
+    "The `model` for `n` rows, with landmarks if they are `many`."
     if np.isscalar(model.landmarks) and not FEWEST_TO_FIT <= model.landmarks <= n:
         most = f"{FEWEST_TO_FIT} to {n}, the rows that are not kept back"
         raise UsageError(f"landmarks must be {most}, got {model.landmarks}")
-    wide = any(table.frame[name].dtype.kind == "R" for name in roles.data)
-    many = count > len(table) or (wide and n > LAZY_LANDMARKS)
     if not many or model.landmarks is not None:
         return model
     return model.set_params(landmarks=min(LAZY_LANDMARKS, n))
 
+# %% ../../nbs/12_application/48b_table_map.ipynb #fit-read-code
+ROLES = ("feature", "index", "groups", "label", "columns", "ignore")
+
+
+def read_for_fit(options, source, model):
+    "The `Table` of a fit, the number of rows of the source, the `Roles`, and the feature `(N, n)`."
+    given = {role: as_list(getattr(options, role)) for role in ROLES}
+    for role in ("index", "groups", "label"):
+        if len(given[role]) > 1:
+            what = f"index, groups and label are each the name of one column, got {given[role]}"
+            raise UsageError(what)
+    if not given["feature"]:
+        raise UsageError("feature names no column")
+    reading = {**(options.reading or {}), "index": next(map(str, given["index"]), None)}
+    if isinstance(source, (str, Path)):
+        drawn = model.landmarks, options.random_state, given["feature"], model.verbose
+        table, count = read_or_drawn(source, Style(**reading), *drawn)
+    else:
+        table = source if isinstance(source, Table) else table_of(source, Style(**reading))
+        count = len(table)
+    named = {role: list(dict.fromkeys(table.find(*names))) for role, names in given.items()}
+    table.find(*as_list(reading.get("words")))
+    for role, what in (("columns", "data"), ("index", "index"), ("groups", "groups")):
+        both = [name for name in named[role] if name in named["feature"]]
+        if both:
+            raise UsageError(f"column {both[0]!r} is both {what} and feature")
+    roles, problems = roles_of(table, {**named, "index": named["index"] or as_list(table.index)})
+    for line in roles.lines():
+        announce(options.verbose, line)
+    if problems:
+        told = problems[0] if len(problems) == 1 else "\n  ".join(["these columns:", *problems])
+        raise ValueError(f"{table.source}: {told}")
+    truth, notes = features_of(table, roles.features, options.order)
+    roles = replace(roles, notes=[*roles.notes, *notes])
+    for text in roles.notes:
+        announce(options.verbose, text)
+    return table, count, roles, truth
+
 # %% ../../nbs/12_application/48b_table_map.ipynb #fit-table-code
 def fit_table(options, source):
-    "Fit a table, without side effects."
+    "The `FittedTable` of a TableMap, `options`, and of a path or table, without side effects."
     model = model_to_fit(options)
     table, count, roles, truth = read_for_fit(options, source, model)
-    groups = None if roles.groups is None else groups_of(table, roles.groups)
+    groups = groups_of(table, roles.groups)
     old, new = rows_to_fit(table, truth, groups, options)
-    model = with_landmarks(model, table, count, roles, len(old))
-    frame = table.frame[roles.data].iloc[old]
+    frame = table.frame.iloc[old]
     roles = without_constant(roles, frame, table.source)
-    plans = [plan for plan in roles.plans if plan.data]
+    wide = any(frame[name].dtype.kind == "R" for name in roles.data)
+    model = with_landmarks(
+        model, len(old), count > len(table) or (wide and len(old) > LAZY_LANDMARKS)
+    )
     scale = options.scale or table.scale
+    plans = [plan for plan in roles.plans if plan.data]
     encoder = TableEncoder.of(frame, plans, scale == "standard", table.dates)
+    numbers = None if wide else numbers_of_columns(frame[roles.data])
+    unnamed = [plan.name for plan in roles.plans if plan.use == UNNAMED]
+    likely = likely_groups(table.frame, unnamed) if groups is None else None
+    X = encoder.encode(frame, Donors(encoder).fill)
     start = 0.0 if np.nanmin(truth) >= 0 else None
     coding = Angle(options.angle, start) if options.angle else Plain()
     settings, together = checked(model), None if groups is None else groups[old]
-    given = encoder.encode(frame), coding.encode(truth[old]), None, together
-    rows, fresh, about, _ = prepare(model, settings, *given)
-    old = old[about["landmarks"]]
-    cautions, what = cautions_of(rows, table.frame, old, roles, coding, encoder)
-    used = [*roles.data, *(n for n in (roles.index, roles.label) if n is not None)]
-    table = replace(table, frame=table.frame[used + roles.described])
-    encoded = EncodedTable(
+    y = coding.encode(truth[old])
+    rows, fresh, about, _ = prepare(model, settings, X, y, None, together)
+    chosen = about["landmarks"]
+    old, angle = old[chosen], coding.unit is not None
+    what = " and ".join(roles.features) + " (on a circle of radius 1)" * angle
+    cautions = audit(
+        rows,
+        table=None if numbers is None else numbers[chosen],
+        numbers=old,
+        grouped=groups is not None,
+        names=encoder.labels() if numbers is None else roles.data,
+        what=what,
+        features=None if angle else roles.features,
+    )
+    if likely:
+        cautions = [c for c in cautions if c[0] not in ("copies", "order", "groups")]
+        cautions.append(("groups", likely))
+    estimate, verdict = estimated(rows, settings, what, cautions)
+    used = [*roles.data, *as_list(roles.index), *as_list(roles.label), *roles.described]
+    fitted, kept = (SomeRows.of(table.frame[used], some, truth, groups) for some in (old, new))
+    donors, relevance, stretch = Donors(encoder, rows.X), None, None
+    if encoder.marked:
+        rows = with_lent_cells(donors, rows)
+    if scale == "standard" and verdict.beats_chance and rows.basis is None and not wide:
+        rng = np.random.default_rng(0)
+        judged = unseen(fitted, kept, coding, donors, estimate, rng)
+        relevance = column_relevance(encoder, judged, rng)
+        stretch = stretch_of(encoder, judged, relevance, verdict.r2, rows.X[rows.inverse])
+    hidden = partial(hidden_by_gaps, donors, estimate)
+    model.map_ = fit_map(
+        rows, estimate, verdict, settings, fresh, about, stretch, SUPPORT, hidden=hidden
+    )
+    warn_of(model.map_)
+    return FittedTable(
         roles=roles,
         source=table.source,
         count=count,
         encoder=encoder,
         coding=coding,
-        rows=SomeRows.of(table, old, truth, groups),
-        kept=SomeRows.of(table, new, truth, groups),
+        rows=fitted,
+        kept=kept,
+        model=model,
         counts=table.counts,
         scale=scale,
+        known=relevance,
     )
-    estimate, verdict = estimated(rows, settings, what, cautions)
-    found, hidden = (None, None), {}
-    if encoder.marked:
-        hidden["hidden"] = partial(hidden_by_gaps, encoder, estimate)
-        rows = with_lent_cells(encoder, rows)
-    if scale == "standard" and verdict.beats_chance:
-        found = relevant_distances(encoded, rows, estimate, verdict.r2)
-    model.map_ = fit_map(
-        rows, estimate, verdict, settings, fresh, about, found[1], SUPPORT, **hidden
-    )
-    warn_of(model.map_)
-    return FittedTable(**vars(encoded), model=model, known=found[0])
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #26005eb6
-def numbers_of_columns(columns):
-    "The `columns` `(N,)` of a frame as an array `(N, p)`: words by their place, gaps as the median."
-    number = lambda c: (
-        c.to_numpy(float) if c.dtype.kind in "iufb" else pd.factorize(c, sort=True)[0]
-    )
-    table = np.column_stack([number(column) * 1.0 for column in columns])
-    return np.where(np.isnan(table), np.nanmedian(table, axis=0), table)
-
-
-def cautions_of(rows, frame, numbers, roles, coding, encoder):
-    """Cautions about a table, with its names and units, and the name of the feature; `numbers` `(N,)`."""
-    what = " and ".join(roles.features) + " (on a circle of radius 1)" * isinstance(coding, Angle)
-    options = dict(numbers=numbers, what=what, grouped=roles.groups is not None)
-    options |= {} if isinstance(coding, Angle) else dict(features=roles.features)
-    if encoder.many:
-        options |= dict(names=encoder.labels())
-    else:
-        columns = [frame[name].iloc[numbers] for name in roles.data]
-        options |= dict(names=roles.data, table=numbers_of_columns(columns))
-    cautions = audit(rows, **options)
-    other = [plan.name for plan in roles.plans if plan.use == UNNAMED]
-    if roles.groups is None and (found := likely_groups(frame, other)):
-        cautions = [c for c in cautions if c[0] not in ("copies", "order", "groups")]
-        cautions.append(("groups", found))
-    return cautions, what
-
-
-def read_for_fit(options, source, model):
-    "The `Table` of a fit, the number of rows of the source, the `Roles`, and the feature `(N, n)`."
-    reading, features = dict(options.reading or {}), as_list(options.feature)
-    reading["index"] = None if options.index is None else str(one_name(options.index))
-    given = source, reading, model.landmarks, options.random_state, features, model.verbose
-    if not features:
-        raise UsageError("feature names no column")
-    table, count = opened(*given)
-    roles = roles_of(table, options)
-    for line in roles.lines() if options.verbose else ():
-        announce(True, line)
-    if roles.problems:
-        one = len(roles.problems) == 1
-        told = roles.problems[0] if one else "\n  ".join(["these columns:", *roles.problems])
-        raise ValueError(f"{table.source}: {told}")
-    truth, notes = features_of(table, roles.features, options.order)
-    roles = replace(roles, notes=[*roles.notes, *notes])
-    for text in roles.notes if options.verbose else ():
-        announce(True, text)
-    return table, count, roles, truth
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #07ad5234
-def too_few(table, count, kept=0):
-    "The error for a `table` that leaves `count` rows to fit, and others that are `kept` back."
-    more = f"; {kept} kept back (option holdout)" * bool(kept)
-    few = f"leaves {count} rows to fit: at least {FEWEST_TO_FIT} are needed"
-    return ValueError(f"{table.source} {few}{more}")
-
-
-def rows_to_fit(table, truth, groups, options):
-    """Places of the rows to fit, and of those to keep back; others have no value of the feature;
-    `truth` `(N, n)`, `groups` `(N,)`."""
-    known = np.flatnonzero(np.isfinite(truth).all(axis=1))
-    asked = None if groups is None else groups[known]
-    out = split_rows(len(known), options.holdout, asked, options.random_state)
-    if (~out).sum() < FEWEST_TO_FIT:
-        raise too_few(table, (~out).sum(), out.sum())
-    return known[~out], known[out]
-
-
-def without_constant(roles, frame, source):
-    "`Roles` without the data columns that have one value in the rows that are fitted."
-    now = {name: plan_of(column) for name, column in frame.items()}
-    lost = [name for name, plan in now.items() if not plan.data and plan.distinct < 2]
-    if len(lost) == len(now):
-        raise ValueError(f"{source} has no data columns that vary in the rows that are fitted")
-    notes = [f"column {name!r} is {now[name].use} in the rows that are fitted" for name in lost]
-    return replace(
-        roles,
-        plans=[now[plan.name] if plan.name in lost else plan for plan in roles.plans],
-        data=[name for name in roles.data if name not in lost],
-        notes=[*roles.notes, *notes],
-    )
-
-
-def groups_of(table, name):
-    "Groups `(N,)` of the rows of a `Table`, `table`: the column `name`."
-    column = table.frame[name]
-    if column.isna().any():
-        row = column.index[column.isna()][0]
-        place = f"column {name!r} has a gap at data row {row}"
-        raise ValueError(f"{table.source}: {place}; rows without a group have no place in one")
-    return column.to_numpy()
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #2352e502
-MOST_PERMUTED, ORDERS = 500, 5  # rows on which columns are permuted, and orders of each column
-
-
-def relevance_of(fitted):
-    "`Relevance` of the columns of a FittedTable, as its fit computes it."
-    if fitted.encoder.many:
-        return relevance_of_many(fitted)
-    rng = np.random.default_rng(0)
-    judged = unseen(fitted, fitted.model.map_.rows, fitted.model.map_.estimate, rng)
-    return column_relevance(fitted.encoder, judged, rng)
-
-
-def column_relevance(encoder, judged, rng, level=0.05, draws=199):
-    "`Relevance` of the columns of a table."
-    growth = np.vstack(
-        [
-            growth_of_error(rows.estimate.values, rows.X, rows.y, shuffled(rows.X, encoder, rng))
-            for rows in judged
-        ]
-    )
-    truth, groups = np.vstack([rows.y for rows in judged]), [rows.groups for rows in judged]
-    groups = None if groups[0] is None else np.concatenate(groups)
-    found = growth_with_draws(growth, truth, groups, draws, rng)
-    return Relevance.of(encoder.names, *found, "permutation", level)
-
-
-def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
-    "`Relevance` for sparse rows: shares of the variation of columns that the map explains."
-    few = lambda rows: rows.groups is not None and len(np.unique(rows.groups)) < LEAST_GROUPS
-    rows = (
-        fitted.kept
-        if len(fitted.kept) >= 8 * LEAST_GROUPS and not few(fitted.kept)
-        else fitted.rows
-    )
-    placed = fitted.placed_kept if rows is fitted.kept else fitted.model.map_.place(None)
-    groups = None if few(rows) else rows.groups
-    labels, rng, chosen = fitted.encoder.labels(), check_random_state(seed), np.arange(len(rows))
-    if len(rows) > LAZY_LANDMARKS:
-        chosen = some_rows(chosen, labels_of(groups, len(rows)), LAZY_LANDMARKS, rng)
-    with one_thread():
-        functions = learned_functions(placed.embedding[chosen], placed.values[chosen])
-        encoded = sp.csr_array(fitted.encode(rows.frame.iloc[chosen]))
-        groups = None if groups is None else groups[chosen]
-        values, drawn = shares_with_draws(encoded, functions, groups, draws, rng)
-    found = Relevance.of(labels, values, drawn, "projection", level)
-    # of the coordinates of one column the best
-    best = np.lexsort((found.values, owners := fitted.encoder.owners))
-    best = best[np.flatnonzero(np.diff(owners[best], append=-1))]
-    values, chance, p_values = found.values[best], found.chance[best], found.p_values[best]
-    return Relevance(fitted.encoder.names, values, chance, found.threshold, p_values, found.kind)
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #weights2
-def column_weights(relevance, r2, variance=1.0):
-    """Weights `(p,)` of columns in distances, @eq-column-weights, and the part that all columns share."""
-    known = np.maximum(relevance, 0)
-    shared = max(r2 - known.sum(), 0) / len(known)
-    return np.sqrt(known / np.maximum(variance, 1e-12) + shared), np.sqrt(shared)
-
-
-def variance_of_columns(encoder, X):
-    "Variance `(p,)` of coordinates `X` `(N, m)`, added up for each column; without misprints."
-    return np.bincount(encoder.owners, X[~far_features(X)].var(axis=0))
-
-
-def places_of_words(judged, unit, own, share):
-    """Places `(k, r)` of the k words of a column: differences are those of predictions; `own`
-    `(k,)`, `share` `(k,)`."""
-    found = []
-    for rows in judged:
-        X = rows.X.copy()
-        X[:, own] = 0
-        word = lambda k: X + np.eye(X.shape[1])[own[k]] / unit
-        found.append(np.stack([rows.estimate.values(word(k)).ravel() for k in range(len(own))]))
-    found = np.hstack(found)
-    vectors, sizes, _ = np.linalg.svd(found - share @ found, full_matrices=False)
-    places = vectors * sizes
-    return places / max(np.sqrt(share @ np.sum(places**2, axis=1)), 1e-300)
-
-
-def stretch_of(encoder, judged, relevance, r2, X):
-    "Matrix `(m, k)` that takes coordinates to those in which distances are relevant; `X` `(N, m)`."
-    owners, variance = encoder.owners, variance_of_columns(encoder, X)
-    weights, shared = column_weights(relevance.values, r2, variance)
-    diagonal, blocks = weights[owners], []
-    diagonal[len(owners) - len(encoder.marked) :] = shared  # of marks of gaps
-    for k, part in enumerate(encoder.parts):
-        if part.kind == "words" and weights[k] > shared:
-            own = np.flatnonzero(owners == k)
-            size = part.unit * np.sqrt(weights[k] ** 2 - shared**2)
-            places = places_of_words(judged, part.unit, own, (X[:, own] > 0).mean(axis=0))
-            diagonal[own], block = shared, np.zeros((len(owners), places.shape[1]))
-            block[own] = size * places
-            blocks.append(block)
-    return np.hstack([np.diag(diagonal), *blocks])
-
-
-def relevant_distances(table, rows, estimate, r2):
-    "The Relevance of the columns and `stretch_of` it; None twice if the table is wide."
-    if rows.basis is not None or table.encoder.many:
-        return None, None
-    rng = np.random.default_rng(0)
-    judged = unseen(table, rows, estimate, rng)
-    found = column_relevance(table.encoder, judged, rng)
-    return found, stretch_of(table.encoder, judged, found, r2, rows.X[rows.inverse])
-
-
-def weights_of_coordinates(fitted):
-    "Weight `(m,)` of each coordinate of a FittedTable in distances, that of its column."
-    variance = variance_of_columns(fitted.encoder, fitted.model.map_.rows.X)
-    weights = column_weights(fitted.relevance.values, fitted.model.verdict_.r2, variance)[0]
-    return weights[fitted.encoder.owners]
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #d0378185
-@dataclass(frozen=True)
-class Unseen:
-    "Encoded rows to which an estimate was not fitted."
-
-    X: np.ndarray
-    y: np.ndarray
-    groups: np.ndarray | None
-    estimate: object
-
-
-def like(estimate):
-    "An unfitted regressor like `estimate`, a FeatureRegressor, with the candidates that have a weight."
-    names = list(estimate.candidates_)
-    return clone(estimate).set_params(
-        **dict(candidates=names) if is_auto(estimate.candidates) else {}
-    )
-
-
-def unseen(table, fitted, estimate, rng):
-    """List of `Unseen`: the rows that were kept back, or, if they are too few, each half of the rows."""
-
-    donors = table.encoder.donors_of(fitted.X)
-
-    def of(rows):
-        return (
-            table.encoder.encode(rows.frame, donors),
-            table.coding.encode(rows.truth),
-            rows.groups,
-        )
-
-    usual = lambda rows: rows.part(~far_features(rows.truth))
-    rows = usual(table.kept)
-    units = rows.numbers if rows.groups is None else rows.groups
-    if len(np.unique(units)) >= FEWEST_TO_FIT:  # signs are drawn for each
-        some = np.sort(rng.permutation(len(rows))[:MOST_PERMUTED])
-        return [Unseen(*of(rows.part(some)), estimate)]
-    fit = usual(table.rows)
-    known = np.flatnonzero(np.isfinite(fit.truth).all(axis=1))
-    rows, found = fit.part(np.sort(rng.permutation(known)[: 8 * MOST_PERMUTED])), []
-    half = split_rows(len(rows), 0.5, rows.groups, 0)
-    for out in (half, ~half):
-        known, asked = rows.part(~out), rows.part(np.flatnonzero(out)[: MOST_PERMUTED // 2])
-        if np.ptp(known.truth, axis=0).all() and len(asked):
-            X, y, groups = of(known)
-            several = groups is not None and len(np.unique(groups)) > 1
-            learned = TrainingRows.of(X, y, groups=groups if several else None)
-            found.append(Unseen(*of(asked), like(estimate).fit_rows(learned, refits=False)))
-    return found or [Unseen(*of(rows), estimate)]
-
-
-def shuffled(X, encoder, rng):
-    "For each column the rows `X` `(N, m)` five times, with its coordinates permuted among the rows."
-    for k in range(encoder.owners.max() + 1):
-        orders = np.concatenate([rng.permutation(len(X)) for _ in range(ORDERS)])
-        changed = np.tile(X, (ORDERS, 1))
-        changed[:, encoder.owners == k] = X[orders][:, encoder.owners == k]
-        yield changed
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #3385ee97
-def with_columns(frame, columns):
-    "A `frame` of results with the `columns` of rows behind, a second frame."
-    return with_values(frame, apart(columns.reset_index(drop=True), frame.columns))
-
-
-def changed_columns(fitted, row, other, value, error, branch):
-    """Columns of `row` that must change so that its prediction and branch are those of `other`;
-    `value` and `error` `(n,)`."""
-    names = fitted.ranked_names()[::-1]
-    same = lambda name: row[name].iloc[0] == other[name].iloc[0]
-    changed, needed = other.copy(), []
-    for name in names:
-        if same(name) or (row[name].isna().iloc[0] and other[name].isna().iloc[0]):
-            continue
-        tried = with_values(changed, {name: row[name].to_numpy()})
-        placed = fitted.place(tried)
-        if placed.branch[0] == branch and (np.abs(placed.values[0] - value) <= error).all():
-            changed = tried
-        else:
-            needed.append(name)
-    return needed[::-1]
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #4a9d3c14
-CLOSE = 10  # times as many rows with nearly the same prediction are compared as are returned
-
-
-def tolerance(values, placed, n):
-    """Differences of predictions `(p,)` that count as none: two standard errors, or `n` rows; `values` `(N, p)`."""
-    return np.maximum(2 * placed.errors[0], n * np.ptp(values, axis=0) / len(values))
-
-
-def lacking(fitted, row):
-    "Training rows `(N,)` of a FittedTable with a gap in a relevant column of which `row` has a cell."
-    names = [name for name, *_, passed in fitted.relevance.ranked() if passed and name in row]
-    gaps = fitted.rows.frame[names].isna().to_numpy(bool)
-    return (gaps & row[names].notna().to_numpy(bool)).any(axis=1)
-
-
-def rows_of_value(fitted, placed, n, branch, lacking):
-    "Training rows with the prediction of a placed row, nearest first; `lacking` `(N,)`."
-    known, branches = fitted.model.map_, fitted.branch
-    wanted = branches != placed.branch[0] if branch is None else branches == branch
-    values = known.values[known.rows.inverse]
-    apart = np.abs(values - placed.values[0]) / tolerance(values, placed, n)
-    alike = (apart <= 1).all(axis=1)
-    single = known.branches.n_branches == 1 or (branch is None and not (alike & wanted).any())
-    same = np.flatnonzero(alike & (wanted | single))
-    same = same[~lacking[same]] if not lacking[same].all() else same
-    same = same[np.argsort(apart[same].max(axis=1), kind="stable")[: CLOSE * n]]
-    gap = known.rows.points[known.rows.inverse[same]] - placed.points
-    distance = np.linalg.norm(gap, axis=1)
-    order = np.argsort(-distance if single else distance, kind="stable")[:n]
-    return same[order], distance[order]
-
-
-def other_ways(fitted, row, n, branch=None):
-    "Training rows that reach the prediction of a row on other branches, nearest first."
-    check_number("n", n, 1, integer=True)
-    if branch is not None:
-        check_number("branch", branch, 0, fitted.branches.n_branches - 1, integer=True)
-    if len(row) != 1:
-        raise ValueError(f"counterparts are sought for one row, got {len(row)}")
-    placed = fitted.place(row)
-    chosen, distance = rows_of_value(fitted, placed, n, branch, lacking(fitted, row))
-    found = fitted.rows.part(chosen)
-    first = {"training_row": found.numbers, "branch": fitted.branch[chosen]}
-    last = {"distance": distance}
-    if fitted.branches.n_branches > 1 and not fitted.encoder.many:
-        given = placed.values[0], tolerance(fitted.model.map_.values, placed, n)
-        change = lambda k: changed_columns(
-            fitted, row, found.part([k]).frame, *given, fitted.branch[chosen[k]]
-        )
-        last["must_change"] = [", ".join(change(k)) for k in range(len(chosen))]
-    truth = apart(dict(zip(fitted.roles.features, found.truth.T)), [*first, *last])
-    columns = cells_of(fitted.encoder, found.frame, fitted.ranked_names())
-    return with_columns(pd.DataFrame(first | truth | last), columns)
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #56432577
-def as_kind(column, part):
-    """A typed column of new rows as its encoder expects it; a `ValueError` says what is wrong; `column` `(N,)`."""
-    kinds, held = ("biuf", "numbers") if isinstance(part, NumberColumn) else ("M", "dates")
-    wanted = isinstance(part, NumberColumn) or part.kind == "date"
-    if wanted and column.dtype.kind not in kinds and column.notna().any():
-        cells, form = column.dropna().astype(str), getattr(part, "form", None) or "ISO8601"
-        read = partial(pd.to_datetime, format=form) if held == "dates" else pd.to_numeric
-        odd = cells[read(cells, errors="coerce").isna()]
-        row = (odd if len(odd) else cells).index[0]
-        found = f"holds {cells[row]!r} at data row {row}"
-        raise ValueError(f"{found}, but held {held} in training")
-    if wanted:
-        return column.astype(float) if held == "numbers" else pd.to_datetime(column)
-    return column.astype(object).map(lambda v: None if pd.isna(v) else as_cell(v))
-
-
-def ready(table, fitted, index=None):
-    "A `Table` of new rows with the data columns of a map, and notes on what training did not have."
-    missing = [p.name for p in fitted.encoder.parts if p.name not in table.names]
-    missing += [index] * (index is not None and index not in table.names)
-    if missing:
-        raise table.lacks(missing)
-    columns, problems = {}, []
-    for part in fitted.encoder.parts:
-        try:
-            column = table.frame[part.name]
-            if isinstance(part, NumberColumn) and part.name in table.problems:
-                raise ValueError(table.problems[part.name].partition(", or ignore=")[0])
-            aligned = getattr(part, "aligned", lambda column: as_kind(column, part))
-            columns[part.name] = aligned(column)
-        except ValueError as error:
-            problems.append(f"column {part.name!r} {error}")
-    if problems:
-        raise ValueError(f"{table.source}: " + "; ".join(problems))
-    frame = pd.DataFrame(columns, table.frame.index)
-    index = index or (fitted.roles.index if fitted.roles.index in table.names else table.index)
-    named = {} if index is None else {index: table.frame[index]}
-    new = what_is_new(frame, fitted.encoder)
-    frame = with_values(frame, named)
-    frame.attrs["new"] = new
-    return replace(table, frame=frame, index=index, notes=[*table.notes, *sentences(new)])
-
-
-def what_is_new(frame, encoder):
-    "List of [column, rows, example]: words, and gaps (no example), that are new."
-    found = surprises(encoder, frame)
-    marked = {encoder.names[k] for k in encoder.marked}
-    count = lambda name: int(frame[name].isna().sum())
-    gaps = {
-        p.name: count(p.name) for p in encoder.plain if p.kind != "text" and p.name not in marked
-    }
-    new = [[name, *of] for name, of in found.items()]
-    return new + [[name, rows, None] for name, rows in gaps.items() if rows]
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #2bc751ca
-def sentences(new):
-    "What is said of `new`, a list of `what_is_new`; entries of one column are added up."
-    count, example, found = {}, {}, []
-    for name, rows, word in new:
-        key = name, word is None
-        count[key] = count.get(key, 0) + rows
-        example[name] = example.get(name) or word
-    for (name, gaps), rows in count.items():
-        what = f"no word of training, such as {example[name]!r}; they are none of the known words"
-        what = "gaps, and none in training; they are filled" if gaps else what
-        found.append(f"column {name!r}: {what}, in {rows} row{'s' * (rows > 1)}")
-    return found
-
-
-def opened_new(source, reading):
-    "The `Table` of new rows: a path, `Table` or data frame, read with the options `reading`."
-    if isinstance(source, (str, Path)):
-        return read_table(source, **reading)
-    return source if isinstance(source, Table) else table_of(source, Style(**reading))
-
-
-def named_rows(table, index, names=()):
-    "A frame that names the rows of a `Table`: numbers in the file, and the column `index`, if any."
-    given = index is not None and index in table.frame
-    named = apart({index: table.frame[index].to_numpy()} if given else {}, ("row", "part", *names))
-    return pd.DataFrame({"row": table.rows, **named})
-
-
-def indexed(found, table):
-    "The frame `found` of results, with the index of a `table` of pandas."
-    return found.set_axis(table.index) if isinstance(table, pd.DataFrame) else found
-
-
-def prediction_columns(fitted, placed):
-    "Dict of predictions, their standard errors, branches and novelty."
-    values, errors = fitted.decoded(placed)
-    features = fitted.roles.features
-    names = [f"standard_error_{name}" for name in features]
-    names = ["standard_error"] if len(features) == 1 else names
-    names = [f"predicted_{name}" for name in features] + names
-    found = dict(zip(names, np.hstack([values, errors]).T))
-    return {**found, "branch": placed.branch, "novel": placed.novel}
-
-
-def coordinate_columns(placed):
-    "Dict of the coordinates of `Placed` rows, `placed`."
-    return {f"z{k}": column for k, column in enumerate(placed.embedding.T, 1)}
-
-
-def even_without_rows(results):
-    "The function `results` of a FittedTable and a `Table`, for tables without rows as well."
-
-    @wraps(results)
-    def call(fitted, table, *given):
-        if len(table):
-            return results(fitted, table, *given)
-        row, index = fitted.rows.part([0]), table.index
-        frame = row.frame if index is None else with_values(row.frame, {index: row.numbers})
-        return results(fitted, replace(table, frame=frame), *given)[:0]
-
-    return call
-
-
-@even_without_rows
-def results_of(fitted, table, coordinates=False, placed=None):
-    "The frame of results for the rows of a table."
-    placed = fitted.place(table.frame) if placed is None else placed
-    found = prediction_columns(fitted, placed)
-    found |= coordinate_columns(placed) if coordinates else {}
-    return with_values(named_rows(table, table.index, found), found)
-
-# %% ../../nbs/12_application/48b_table_map.ipynb #4295a3a1
-@even_without_rows
-def alike_rows(fitted, table, n):
-    "See `TableMap.alike`."
-    count = len(fitted.rows)
-    n = check_number("n", n, 1, count, integer=True)
-    known, placed = fitted.model.map_, fitted.place(table.frame)
-    distance, near = nearest(fitted.model.embedding_, placed.embedding, n)[::-1]
-    asked, found = np.repeat(np.arange(len(table)), n), fitted.rows.part(near.ravel())
-    ours = ("rank", "training_row", "distance", "differs")
-    names = named_rows(table, table.index, ours).iloc[asked].reset_index(drop=True)
-    index = fitted.roles.index
-    told = {"rank": np.tile(np.arange(1, n + 1), len(table)), "training_row": found.numbers}
-    if index is not None and index in found.columns:
-        told |= apart({f"training_{index}": found.columns[index]}, told)
-    told["distance"] = distance.ravel()
-    truth = dict(zip(fitted.roles.features, found.truth.T))
-    told |= apart(truth, [*names, *told, *ours])
-    above = {name for name, *_, passed in fitted.relevance.ranked() if passed}
-    columns = fitted.ranked_names()
-    relevant = [name for name in columns if name in above]
-    other = known.rows.X, known.rows.inverse[near.ravel()]
-    differ = differing(fitted.encoder, placed.X, asked, *other, relevant)
-    told["differs"] = [", ".join(np.array(relevant, dtype=object)[row]) for row in differ]
-    return with_columns(with_values(names, told), cells_of(fitted.encoder, found.frame, columns))
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #9d857c14
 class TableMap(Storage, BaseEstimator):
@@ -1280,8 +409,11 @@ class TableMap(Storage, BaseEstimator):
     def typed(self, table):
         "The `Table` of new rows: `table` is a path, `Table` or data frame; notes say what is new."
         check_is_fitted(self)
-        reading = self.fitted_.reading(dict(self.reading or {}))
-        return ready(opened_new(table, reading), self.fitted_)
+        reading = self.fitted_.reading(self.reading or {})
+        if isinstance(table, (str, Path)):
+            return ready(read_table(table, **reading), self.fitted_)
+        table = table if isinstance(table, Table) else table_of(table, Style(**reading))
+        return ready(table, self.fitted_)
 
     def place(self, table):
         """All results for the rows of a table, as arrays.
@@ -1311,7 +443,8 @@ class TableMap(Storage, BaseEstimator):
         alone with its word: do not trust its error);
         it has the index of a pandas `table`
         """
-        return indexed(results_of(self.fitted_, self.typed(table), coordinates), table)
+        found = results_of(self.fitted_, self.typed(table), coordinates)
+        return found.set_axis(table.index) if isinstance(table, pd.DataFrame) else found
 
     def transform(self, table):
         """Coordinates in the map of the rows of a table.
@@ -1369,13 +502,9 @@ class TableMap(Storage, BaseEstimator):
     def _repr_html_(self):
         if not hasattr(self, "fitted_"):
             return f"<pre>{self!r}</pre>"
-        from idm_nb.tables.report import short_report
-
         return short_report(self.fitted_)
 
     def report(self, path=None):
         "The report, a page of HTML; written to `path`, or returned if it is None."
-        from idm_nb.tables.report import table_report
-
         page = table_report(self.fitted_)
         return page if path is None else Path(path).write_text(page, encoding="utf-8") and None
