@@ -9,12 +9,12 @@ from scipy import sparse
 
 from idm_nb import IteratedDiffusionMap, TableMap
 from idm_nb.datasets import feature_example
+from idm_nb.tables.reading import read_table
 from idm_nb.tables.single_cells import (
     branch_genes,
     fit,
     log_per_cell,
     project,
-    read_h5ad,
     write_h5ad,
 )
 
@@ -47,19 +47,16 @@ def test_results_are_those_of_the_model(fitted):
     assert np.array_equal(adata.obs.idm_branch.cat.codes, model.branch_)
     assert not adata.obs.idm_novel.any()
     assert str(model.verdict_) == adata.uns["idm"]["verdict"]
-
-
-def test_coordinates_are_turned_only(fitted):
-    adata, model = fitted
     Z, place = adata.obsm["X_idm"], model.transform(X)
-    assert Z.shape == place.shape
-    assert np.allclose(Z @ Z.T, place @ place.T)
+    assert Z.shape == place.shape and np.allclose(Z @ Z.T, place @ place.T)  # turned only
     # the first is the feature, the second tells the two sides apart
     assert abs(np.corrcoef(Z[:, 0], Y[:, 0])[0, 1]) > 0.999
     middle = np.abs(Y[:, 0]) < 0.5
     side = Z[middle, 1] > (Z[middle, 1].max() + Z[middle, 1].min()) / 2
     agree = np.mean(side == (X[middle, 1] > 0))
     assert max(agree, 1 - agree) > 0.98
+    assert branch_genes(adata)[["first", "second", "gene"]].to_numpy().tolist() == [["1", "2", "y"]]
+    assert len(branch_genes(adata, every=True)) == 3
 
 
 def test_new_cells(fitted):
@@ -164,13 +161,6 @@ def test_messages(key, options, message):
         fit(adata, key, **options, **OPTIONS)
 
 
-def test_genes_that_set_branches_apart(fitted):
-    adata, model = fitted
-    genes = branch_genes(adata)
-    assert genes[["first", "second", "gene"]].to_numpy().tolist() == [["1", "2", "y"]]
-    assert len(branch_genes(adata, every=True)) == 3
-
-
 def test_files(tmp_path):
     anndata = pytest.importorskip("anndata")
     plain = cells()
@@ -182,16 +172,16 @@ def test_files(tmp_path):
     assert np.array_equal(again.obsm["X_idm"], adata.obsm["X_idm"])
     for name in NAMES:
         assert again.obs[f"idm_{name}"].equals(adata.obs[f"idm_{name}"])
-    columns, data = read_h5ad(tmp_path / "cells.h5ad")
-    assert data == ["X_pca1", "X_pca2", "X_pca3"] and list(columns)[:3] == ["cell", "x", "word"]
-    genes, data = read_h5ad(tmp_path / "cells.h5ad", use_rep="X")
-    assert data == ["x", "y", "z"] and np.allclose(genes["y"], X[:, 1])
-    assert np.allclose(genes["obs_x"], Y[:, 0])  # a gene has the name x
-    with pytest.raises(ValueError, match="has no 'X_umap' in obsm; it has X_idm, X_pca"):
-        read_h5ad(tmp_path / "cells.h5ad", use_rep="X_umap")
+    table = read_table(tmp_path / "cells.h5ad")
+    assert table.data == ["X_pca1", "X_pca2", "X_pca3"] and table.names[:3] == ["cell", "x", "word"]
+    del adata.obsm["X_pca"]
+    adata.write_h5ad(tmp_path / "genes.h5ad")
+    table = read_table(tmp_path / "genes.h5ad")
+    assert table.data == ["x", "y", "z"] and np.allclose(table.frame["y"], X[:, 1])
+    assert np.allclose(table.frame["obs_x"], Y[:, 0])  # a gene has the name x
     (tmp_path / "no.h5ad").write_text("no table")
     with pytest.raises(ValueError, match="cannot be read as an .h5ad file"):
-        read_h5ad(tmp_path / "no.h5ad")
+        read_table(tmp_path / "no.h5ad")
     found = {name: adata.obs[f"idm_{name}"].to_numpy() for name in NAMES}
     found["branch"] = model.branch_
     out = tmp_path / "placed.h5ad"
@@ -237,13 +227,6 @@ def test_a_column_of_donors_is_named_and_no_gene_beside_it(tmp_path):
     )
     told = [text for kind, text in cautions if kind == "groups"]
     assert len(told) == 1 and "'donor' has 20 values" in told[0]
-
-
-def test_the_module_does_not_hide_the_package():
-    import idm_nb.tables.single_cells as ours
-
-    anndata = pytest.importorskip("anndata")
-    assert hasattr(anndata, "AnnData") and anndata.__name__ == "anndata" != ours.__name__
 
 
 def test_counts_of_many_genes_stay_sparse():

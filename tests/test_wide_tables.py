@@ -7,11 +7,9 @@ import scipy.sparse as sp
 
 from idm_nb import IteratedDiffusionMap, TableMap, feature_relevance
 from idm_nb.command.command_line import main
-from idm_nb.command.jobs import results_of_all, row_results
 from idm_nb.study import relevance_baseline
 from idm_nb.tables.h5ad import SparseRows
 from idm_nb.tables.reading import table_of
-from idm_nb.tables.table_map import FittedTable
 
 N, M = 240, 1200
 OPTIONS = dict(model=IteratedDiffusionMap(regressor="ridge"), random_state=0)
@@ -102,22 +100,6 @@ def test_many_sparse_rows_are_fitted_on_landmarks(cells, fitted, monkeypatch):
     true = 1 - np.mean((truth - values) ** 2) / truth.var()
     assert true > 0.8 and abs(true - model.verdict_.r2) < 0.1
     assert abs(model.verdict_.r2 - fitted.verdict_.r2) < 0.1
-
-
-def test_each_row_is_placed_once_and_few_together(cells, fitted, monkeypatch):
-    "Pieces of 70 rows; the 48 rows that were kept back have been placed."
-    found, table = fitted.fitted_, table_of(frame_of(cells))
-    expected, counts, place = row_results(table, found), [], FittedTable.place
-    assert len(found.placed_kept.embedding) == 48
-
-    def counted(self, frame):
-        counts.append(len(frame))
-        return place(self, frame)
-
-    monkeypatch.setattr("idm_nb.command.jobs.AT_ONCE", 70)
-    monkeypatch.setattr(FittedTable, "place", counted)
-    pd.testing.assert_frame_equal(results_of_all(table, found), expected, rtol=1e-9, atol=1e-9)
-    assert counts == [70, 70, 52]
 
 
 def test_other_columns_stand_beside_sparse_ones(cells):

@@ -1,8 +1,6 @@
 from .single_cells import branch_genes as branch_genes
 from .single_cells import fit as fit
 from .single_cells import project as project
-from .single_cells import read_h5ad as read_h5ad
-from .single_cells import write_h5ad as write_h5ad
 from .pieces import in_parts as in_parts
 from .report import table_report as table_report
 from .table_map import TableMap as TableMap

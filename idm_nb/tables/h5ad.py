@@ -118,38 +118,30 @@ def tools():
     return h5py.File, read_elem, write_elem
 
 # %% ../../nbs/12_application/46c_h5ad.ipynb #49410fb3
-def representation_in(file, path, use_rep):
-    "The name of the data in an open `.h5ad` file, and their array or sparse matrix."
-    there = list(file["obsm"]) if "obsm" in file else []
-    use_rep = use_rep or ("X_pca" if "X_pca" in there else "X")
-    if use_rep != "X" and use_rep not in there:
-        raise ValueError(f"{path} has no {use_rep!r} in obsm; it has {', '.join(there)}, and X")
-    return use_rep, tools()[1](file["X" if use_rep == "X" else f"obsm/{use_rep}"])
-
-
 PANEL = 100  # genes, up to which each is a column of its own
 
 
-def columns_in_h5ad(path, use_rep=None, counts=None):
-    "The results of `read_h5ad`, and whether the genes were counts."
+def columns_in_h5ad(path, counts=None):
+    "Columns `(N,)` of the cells of an `.h5ad` file, names of those that are data, and whether the genes were counts."
     open_file, read_elem, _ = tools()
     try:
         file = open_file(path, "r")
     except OSError as error:
         raise ValueError(f"{path} cannot be read as an .h5ad file: {error}") from None
     with file:
-        use_rep, found = representation_in(file, path, use_rep)
+        components = "obsm" in file and "X_pca" in file["obsm"]
+        data = read_elem(file["obsm/X_pca" if components else "X"])
         obs, genes = read_elem(file["obs"]), read_elem(file["var"]).index.astype(str)
         is_sparse = "X" in file and hasattr(file["X"], "keys")
-        X = found if use_rep == "X" else read_elem(file["X"]) if is_sparse else None
+        X = data if not components else read_elem(file["X"]) if is_sparse else None
     counted = X is not None and are_counts(X, counts)
     X = log_per_cell(X) if counted else X
-    data = X if use_rep == "X" else found
-    names = genes if use_rep == "X" else [f"{use_rep}{k}" for k in range(1, data.shape[1] + 1)]
+    data = data if components else X
+    names = [f"X_pca{k}" for k in range(1, data.shape[1] + 1)] if components else genes
+    many = not components and data.shape[1] > PANEL
     dense = lambda: data.toarray() if sp.issparse(data) else np.asarray(data)
-    many = use_rep == "X" and data.shape[1] > PANEL
     columns = {} if many else dict(zip(names, dense().T))
-    rows = {} if X is None or (use_rep == "X" and columns) else {"genes": SparseRows(X, genes)}
+    rows = {"genes": SparseRows(X, genes)} if many or (components and X is not None) else {}
     taken = {"cell", "genes", *names}
     other = {f"obs_{name}" if name in taken else str(name): obs[name].to_numpy() for name in obs}
     all_columns = {"cell": obs.index.to_numpy(), **other, **columns, **rows}
