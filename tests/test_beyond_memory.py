@@ -1,7 +1,4 @@
-"""Fits of dask arrays and frames: the same rows whatever the parts, honest errors, and a worker that is killed."""
-
-import os
-import signal
+"""Long tables: landmarks stand for all rows, errors are honest, one thread, and dask places rows with the methods of a model."""
 
 import numpy as np
 import pytest
@@ -9,16 +6,11 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.linear_model import LinearRegression
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap, TableMap
+from idm_nb import IteratedDiffusionMap, TableMap
 from idm_nb.command.command_line import main
-from idm_nb.core.rows import spread_rows
+from idm_nb.core.rows import pool_rows, spread_rows
 from idm_nb.datasets import feature_example
 from idm_nb.diffusion import recall_by_component
-
-dask = pytest.importorskip("dask")
-da = pytest.importorskip("dask.array")
-dd = pytest.importorskip("dask.dataframe")
-pd = pytest.importorskip("pandas")
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +23,8 @@ def torus():
 @pytest.fixture(scope="module")
 def fitted(torus):
     X, _, y = torus
-    lazy = da.from_array(X[:6000], chunks=(700, 2)), da.from_array(y[:6000], chunks=900)
-    return IteratedDiffusionMap(landmarks=600, regressor="kernel", random_state=0).fit(*lazy)
+    model = IteratedDiffusionMap(landmarks=600, regressor="kernel", random_state=0)
+    return model.fit(X[:6000], y[:6000])
 
 
 def test_the_landmarks_are_rows_of_the_table(torus, fitted):
@@ -42,26 +34,7 @@ def test_the_landmarks_are_rows_of_the_table(torus, fitted):
     assert np.array_equal(fitted.map_.rows.y[fitted.map_.rows.inverse, 0], y[fitted.landmarks_])
 
 
-def test_parts_and_kinds_of_tables_change_nothing(torus, fitted):
-    X, _, y = torus
-    frame = pd.DataFrame(X[:6000], columns=["a", "b", "c"]).assign(y=y[:6000])
-    lazy = dd.from_pandas(frame, npartitions=5)
-    unknown = lazy[["a", "b", "c"]].to_dask_array()  # chunks without lengths
-    for rows, feature in (
-        (lazy[["a", "b", "c"]], lazy["y"]),
-        (lazy[["a", "b", "c"]], y[:6000]),
-        (unknown, y[:6000].tolist()),
-    ):
-        model = IteratedDiffusionMap(landmarks=600, regressor="kernel", random_state=0).fit(
-            rows, feature
-        )
-        assert np.array_equal(model.landmarks_, fitted.landmarks_)
-        assert np.array_equal(model.embedding_, fitted.embedding_)
-    moved = model.fit_transform(lazy[["a", "b", "c"]].to_dask_array(lengths=True), y[:6000])
-    assert moved.shape[0] == 6000 and type(moved).__module__.startswith("dask")
-
-
-def test_the_result_is_that_of_a_fit_in_memory(torus, fitted):
+def test_landmarks_tell_nearly_as_much_as_half_of_the_rows(torus, fitted):
     X, exact, y = torus
     model = IteratedDiffusionMap(regressor="kernel", random_state=0).fit(X[:3000], y[:3000])
     side, old = np.where(np.abs(exact) < 1, np.sign(X[:, 1]), 0), np.arange(3000, 6000)
@@ -86,88 +59,18 @@ def test_errors_hold_for_rows_that_were_never_landmarks(torus, fitted):
     assert abs(1 - share - fitted.verdict_.r2) < 3 * np.sqrt(1.3) * spread
 
 
-def test_weights_groups_and_gaps_are_lazy_as_well(torus):
-    X, _, y = torus
-    gaps = np.where(np.arange(2000) % 3, y[:2000], np.nan)
-    weight, groups = np.arange(2000) % 2 + 1.0, np.arange(2000) // 4
-    lazy = [da.from_array(part, chunks=300) for part in (X[:2000], gaps, weight, groups)]
-    given = dict(sample_weight=lazy[2], groups=lazy[3])
-    model = IteratedDiffusionMap(landmarks=300, regressor="kernel", random_state=0).fit(
-        *lazy[:2], **given
-    )
-    kept = model.landmarks_
-    assert np.array_equal(model.map_.rows.known[model.map_.rows.inverse], kept % 3 > 0)
-    # rows of 2000 of which all are in the pool: the draw is that of a fit in memory
-    parts = X[:2000], gaps
-    given = dict(sample_weight=weight, groups=groups)
-    same = IteratedDiffusionMap(landmarks=300, regressor="kernel", random_state=0).fit(
-        *parts, **given
-    )
-    assert np.array_equal(same.landmarks_, kept) and np.array_equal(
-        same.embedding_, model.embedding_
-    )
-
-
-def test_given_landmarks_and_bad_ones(torus):
-    X, _, y = torus
-    lazy = da.from_array(X, chunks=1000)
-    rows = np.arange(0, 8000, 20)
-    model = IteratedDiffusionMap(landmarks=rows, random_state=0).fit(lazy, y)
-    assert np.array_equal(model.landmarks_, rows)
-    for landmarks in (2, 9000, [0, 8000], [-1, 3]):
-        with pytest.raises(ValueError, match="landmarks must be"):
-            IteratedDiffusionMap(landmarks=landmarks).fit(lazy, y)
-    with pytest.raises(ValueError, match="has 7999"):
-        IteratedDiffusionMap(landmarks=100).fit(lazy, y[1:])
-
-
-def test_a_killed_worker_changes_nothing(torus, fitted, tmp_path):
-    distributed = pytest.importorskip("distributed")
-    X, _, y = torus
-    options = dict(n_workers=2, threads_per_worker=1, dashboard_address=None)
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
-        lazy = da.from_array(X[:6000], chunks=(200, 3)).map_blocks(
-            end_once, str(tmp_path / "ended"), dtype=float, meta=X[:0]
-        )
-        model = IteratedDiffusionMap(landmarks=600, regressor="kernel", random_state=0).fit(
-            lazy, y[:6000]
-        )
-    assert (tmp_path / "ended").exists()
-    assert np.array_equal(model.landmarks_, fitted.landmarks_)
-    assert np.array_equal(model.embedding_, fitted.embedding_)
-
-
-def end_once(part, file):
-    "The part; the first worker that gets here kills itself."
-    try:
-        os.close(os.open(file, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return part
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_lazy_rows_are_placed(torus, fitted):
-    model, X = fitted, torus[0][6000:7000]
-    lazy = da.from_array(X, chunks=(300, 2))
-    for call in (model.transform, model.predict, DiffusionMap(3, random_state=0).fit(X).transform):
-        found, expected = call(lazy), call(X)
-        assert found.shape == expected.shape
-        assert np.allclose(found.compute(scheduler="threads"), expected)
-    bad = da.from_array(np.where(np.arange(1000)[:, None] == 500, np.nan, X), chunks=(300, 3))
-    with pytest.raises(ValueError, match="contains NaN"):
-        model.predict(bad).compute(scheduler="threads")
-    for rows, words in ((da.ones((10, 5)), "has 5 columns"), (da.ones(10), "two dimensions")):
-        with pytest.raises(ValueError, match=words):
-            model.transform(rows)
-    with pytest.raises(TypeError, match="unexpected keyword"):
-        model.predict(lazy, errors=True)
-    frame = pd.DataFrame(X, columns=["a", "b", "c"], index=np.arange(1000) * 2)
-    for features in (X[:, 0], X):
-        model = FeatureRegressor(["kernel"]).fit(frame[:300], features[:300])
-        pair = model.predict(dd.from_pandas(frame, npartitions=3), return_std=True)
-        for found, expected in zip(pair, model.predict(frame, return_std=True)):
-            computed = found.compute(scheduler="threads")
-            assert np.allclose(computed, expected) and (computed.index == frame.index).all()
+def test_dask_places_rows_with_the_methods_of_a_model(torus, fitted):
+    da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
+    pd, X = pytest.importorskip("pandas"), torus[0][6000:7000]
+    lazy = da.from_array(X, chunks=(300, 3))
+    values = lazy.map_blocks(fitted.predict, drop_axis=1, meta=X[:0, 0])
+    places = lazy.map_blocks(fitted.transform, chunks=(lazy.chunks[0], (5,)), meta=X[:0])
+    assert np.allclose(values.compute(scheduler="threads"), fitted.predict(X))
+    assert np.allclose(places.compute(scheduler="threads"), fitted.transform(X))
+    assert np.allclose(fitted.predict(lazy), fitted.predict(X))  # the whole table in memory
+    frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
+    found = frame.map_partitions(fitted.predict, meta=np.empty(0))
+    assert np.allclose(found.compute(scheduler="threads"), fitted.predict(X))
 
 
 def test_landmarks_stand_for_all():
@@ -205,23 +108,25 @@ def test_a_fit_takes_one_thread_and_leaves_the_limit_as_it_was():
     assert Counting.seen and all(threads == {1} for threads in Counting.seen)
 
 
-def test_the_command_fits_the_rows_that_a_lazy_frame_fits(torus, tmp_path, monkeypatch):
-    X, _, y = torus
+def test_the_command_fits_landmarks_of_a_pool_of_the_file(torus, tmp_path, monkeypatch):
+    pd, (X, _, y) = pytest.importorskip("pandas"), torus
     monkeypatch.chdir(tmp_path)
     frame = pd.DataFrame(X[:6000], columns=["a", "b", "c"]).assign(y=y[:6000])
     frame.to_parquet("d.parquet", row_group_size=1000)
-    lazy = dd.read_parquet("d.parquet")
+    pool = pool_rows(6000, 250, 0)  # 5000 rows
     options = dict(landmarks=250, regressor="kernel", log_odds=100)  # no branch without support
-    model = IteratedDiffusionMap(random_state=0, **options).fit(lazy[["a", "b", "c"]], lazy["y"])
+    model = IteratedDiffusionMap(random_state=0, **options).fit(
+        frame[["a", "b", "c"]].iloc[pool], y[pool]
+    )
     line = "fit d.parquet --feature y --landmarks 250 --regressor kernel --log-odds 100"
     assert main([*line.split(), *"--holdout 0 --scale none --out o --quiet".split()]) == 0
     found = TableMap.load("o/model.npz").fitted_
-    assert np.array_equal(found.rows.numbers - 1, model.landmarks_)  # 5000 rows are in the pool
+    assert np.array_equal(found.rows.numbers - 1, pool[model.landmarks_])
     assert np.allclose(found.model.embedding_, model.embedding_)
-    values, errors = model.predict(lazy[["a", "b", "c"]], return_std=True)
+    values, errors = model.predict(frame[["a", "b", "c"]], return_std=True)
     table = pd.read_csv("o/predictions.csv")
-    assert np.allclose(table["predicted_y"], values.compute())
-    assert np.allclose(table["standard_error"], errors.compute())
+    assert np.allclose(table["predicted_y"], values)
+    assert np.allclose(table["standard_error"], errors)
 
 
 def test_landmarks_are_drawn_as_if_one_by_one():

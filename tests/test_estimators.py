@@ -167,8 +167,9 @@ def test_names_and_width_of_the_output():
     with pytest.warns(UserWarning, match="n_components=2 is too few for 4 branches"):
         short = IteratedDiffusionMap(n_components=2, random_state=0).fit(X, y)
     assert np.array_equal(short.embedding_, model.embedding_[:, :2])
-    with pytest.warns(FutureWarning, match="that is n_pca"):
-        IteratedDiffusionMap(n_components=64, regressor="ridge", random_state=0).fit(X, y)
+    for steps in (short.transform_all(X[:9]), short.embeddings_):
+        assert all(step.shape[1] == 2 for step in steps[1:])
+    assert np.array_equal(short.transform_all(X + 0.01)[-1], short.transform(X + 0.01))
 
 
 def test_rotation_shift_scale_and_order_do_not_matter(ring):

@@ -20,8 +20,8 @@ import idm_nb
 from idm_nb import FeatureRegressor, IteratedDiffusionMap
 from idm_nb.datasets import feature_example
 from idm_nb.regression import ErrorModel, KernelRegression, judge
+from idm_nb.regression.candidates import Discriminant
 from idm_nb.regression.held_out import HeldOut
-from idm_nb.regression.stacked import Discriminant
 
 
 def table(n=120, seed=0):
@@ -152,6 +152,15 @@ def test_threads_change_nothing():
     one, two = (FeatureRegressor(n_jobs=n, random_state=0).fit(X, y) for n in (None, 2))
     assert np.allclose(one.predict(X), two.predict(X), rtol=1e-10)
     assert np.allclose(one.learning_curve_.errors, two.learning_curve_.errors, rtol=1e-10)
+
+
+def test_rows_that_are_changed_in_place_are_other_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) * [1, 0.5, 0]
+    KernelRegression().fit(X, X[:, :1] ** 2)
+    X[:] = rng.normal(size=(200, 3)) * [0, 0.5, 1]
+    y = X[:, 2:] ** 2
+    assert KernelRegression().fit(X, y).r2(y) > 0.97
 
 
 def test_equal_rows_are_left_out_together():

@@ -219,6 +219,8 @@ def test_evidence_that_is_asked_for(torus):
     assert counts(reeb_graph(torus[1], log_odds=np.log(200))) == counts(
         torus[2]
     )  # ten times the default
+    finer = reeb_graph(torus[1], log_odds=4)
+    assert np.array_equal(finer.assign(torus[0][:1000]), finer.membership)
     # two events are paid, and a row of the smaller of two sets brings one bit at most
     assert counts(reeb_graph(torus[1], log_odds=347)) == (1, 1, 0, 2)
     rng = np.random.default_rng(0)

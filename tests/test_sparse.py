@@ -19,7 +19,6 @@ from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap
 from idm_nb.branches import branch_contrast
 from idm_nb.core.rows import PrincipalAxes, RowLookup, canonical_rows
 from idm_nb.diffusion.operator import both_ways
-from idm_nb.regression.errors import PosteriorVariance
 from idm_nb.regression.kernel import RidgeEstimate
 
 
@@ -286,17 +285,6 @@ def test_cells_in_which_other_genes_are_active_are_novel(wide, fitted):
         assert errors[0].max() < errors[1].min()
 
 
-def test_a_file_without_lengths_beyond_the_axes_counts_none(fitted, tmp_path):
-    "As files of earlier development versions are: they count coordinates alone."
-    model = pickle.loads(pickle.dumps(fitted[0]))
-    points = model.map_.rows.coordinates
-    model.map_.errors.variance = PosteriorVariance(model.map_.errors.axes(points))
-    del model.map_.errors.variance.beyond
-    model.save(tmp_path / "m.npz")
-    errors = IteratedDiffusionMap.load(tmp_path / "m.npz").map_.errors
-    assert np.array_equal(errors.posterior(points, 1e3), errors.posterior(points))
-
-
 def test_a_diffusion_map_of_a_sparse_table(wide, tmp_path):
     X, _ = wide
     options = dict(n_components=4, random_state=0)
@@ -325,16 +313,6 @@ def test_a_graph_of_nearest_neighbours_as_distances():
         model.fit(differing)
     copies = sp.csr_matrix(([0.0, 0.1, 0.1], ([0, 0, 1], [1, 2, 2])), shape=(3, 3))
     assert both_ways(copies).nnz == 6  # a stored zero is a distance
-
-
-def test_a_lazy_table_of_sparse_parts(wide):
-    array = pytest.importorskip("dask.array")
-    X, y = cells(400, 1500)
-    parts = array.from_array(X, chunks=(100, 1500)).map_blocks(sp.csr_matrix)
-    options = dict(regressor="kernel", landmarks=150, random_state=0)
-    model = IteratedDiffusionMap(**options).fit(parts, array.from_array(y, chunks=100))
-    assert sp.issparse(model.map_.rows.X) and model.verdict_.r2 > 0.9
-    assert np.allclose(model.predict(parts).compute(), model.predict(sp.csr_matrix(X)), atol=1e-6)
 
 
 def test_pictures_and_contrast_of_a_sparse_table(wide, fitted, tmp_path):

@@ -6,14 +6,11 @@
 __all__ = []
 
 # %% ../../nbs/99_workshop/68_input.ipynb #b3f68f6a
-import warnings
-from functools import wraps
-
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 # %% ../../nbs/99_workshop/68_input.ipynb #2611c79c
 LARGEST = 1e100  # sums of squares of such numbers, and their squares, are still finite
@@ -115,8 +112,14 @@ def check_features(y, n_points, name="y", *, gaps=False):
     "Feature values `y` as a float64 array `(N, n)`, checked against the number of points."
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
-    options = dict(dtype=np.float64, ensure_2d=False, ensure_all_finite=False, copy=True)
-    y = check_array(plain_table(y, name), input_name=name, **options)
+    y = check_array(
+        plain_table(y, name),
+        input_name=name,
+        dtype=np.float64,
+        ensure_2d=False,
+        ensure_all_finite=False,
+        copy=True,
+    )
     y = y[:, None] if y.ndim == 1 else y
     if len(y) != n_points:
         raise ValueError(f"{name} has {len(y)} rows but X has {n_points}: one feature row a point")
@@ -156,6 +159,16 @@ def check_groups(groups, n_rows, least=2):
         raise ValueError(f"groups has {count}: at least {least} different ones are needed")
     return labels
 
+
+def check_weights(sample_weight, X):
+    "Weights `(N,)` of the rows `X`, zero or more, or None if all are one."
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+    if np.sum(weight > 0) < 4:
+        raise ValueError(f"sample_weight is zero for all but {np.sum(weight > 0)} rows: give four")
+    return None if np.all(weight == 1) else weight
+
 # %% ../../nbs/99_workshop/68_input.ipynb #f7a9026d
 def check_seed(random_state):
     "Raise a `ValueError` unless `random_state` is None, a seed or a `RandomState`."
@@ -180,11 +193,19 @@ def canonical(X):
     return X
 
 
-def checked_rows(record, X, **options):
+def checked_rows(record, X, accept_sparse, fitting=False, least=1):
     "Finite rows `(N, m)`: an array, or a CSR matrix if `X` is sparse and has many columns."
     sparse = sp.issparse(X)
-    kinds = [np.float64, np.float32] if sparse else np.float64
-    X = validate_data(record, plain_table(X), dtype=kinds, ensure_all_finite=False, **options)
+    X = validate_data(
+        record,
+        plain_table(X),
+        reset=fitting,
+        copy=fitting and not sparse,
+        accept_sparse="csr" if accept_sparse else False,
+        dtype=[np.float64, np.float32] if sparse else np.float64,
+        ensure_all_finite=False,
+        ensure_min_samples=least,
+    )
     require_finite(X, "X", getattr(record, "feature_names_in_", None))
     if not sparse:
         return X
@@ -204,8 +225,7 @@ def check_table(estimator, X, *, min_points=2, accept_sparse=False):
     "Rows for `fit`: finite, at least two distinct ones; `X` `(N, m)`."
     check_seed(estimator.random_state)
     record = type(type(estimator).__name__, (BaseEstimator,), {})()
-    options = dict(ensure_min_samples=min_points, accept_sparse="csr" if accept_sparse else False)
-    X = checked_rows(record, X, copy=not sp.issparse(X), **options)
+    X = checked_rows(record, X, accept_sparse, True, min_points)
     if one_point(X):
         raise ValueError(
             f"all {X.shape[0]} rows of X are the same point: there is no geometry to learn"
@@ -215,8 +235,7 @@ def check_table(estimator, X, *, min_points=2, accept_sparse=False):
 # %% ../../nbs/99_workshop/68_input.ipynb #ea34c680
 def check_new(estimator, X, *, accept_sparse=False):
     "Rows `X` for `transform` or `predict`: finite and with the columns that the `estimator` saw."
-    options = dict(accept_sparse="csr" if accept_sparse else False, reset=False)
-    return checked_rows(estimator, X, **options)
+    return checked_rows(estimator, X, accept_sparse)
 
 # %% ../../nbs/99_workshop/68_input.ipynb #4210d1db
 def check_choice(name, value, choices):
@@ -252,37 +271,19 @@ def is_auto(value):
     "Whether the value of a parameter is 'auto', so that the estimator chooses."
     return isinstance(value, str) and value == "auto"
 
-# %% ../../nbs/99_workshop/68_input.ipynb #ae11f34e
-class renamed:
-    "An attribute or method under its former name: `foreign = renamed('novel')` in the class body."
+# %% ../../nbs/99_workshop/68_input.ipynb #fitted-code
+class OfTable:
+    "Base of an estimator of dense or sparse rows, whose fit stores one `_fitted` value with `columns`."
 
-    def __init__(self, new):
-        self.new = new
+    n_features_in_ = property(lambda self: self._fitted.columns["n_features_in_"])
 
-    def __set_name__(self, owner, name):
-        self.old = f"{owner.__name__}.{name}"
+    @property
+    def feature_names_in_(self):
+        if "feature_names_in_" not in self._fitted.columns:
+            raise AttributeError("feature_names_in_")
+        return self._fitted.columns["feature_names_in_"]
 
-    def __get__(self, instance, owner):
-        if instance is None:
-            return self
-        text = f"{self.old} is now {self.new}; the old name will be removed in version 0.4"
-        warnings.warn(text, FutureWarning, stacklevel=2)
-        return getattr(instance, self.new)
-
-
-def former_parameters(**former):
-    "Decorate an `__init__` whose parameters have changed."
-
-    def decorate(init):
-        @wraps(init)
-        def call(self, *values, **named):
-            for old in [name for name in named if name in former]:
-                value, (new, change) = named.pop(old), former[old] or (None, None)
-                text = f"is now {new}={change(value):.4g}" if new else "has no effect any more"
-                warnings.warn(f"{old}={value!r} {text}", FutureWarning, stacklevel=2)
-                named |= {new: change(value)} if new else {}
-            init(self, *values, **named)
-
-        return call
-
-    return decorate
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

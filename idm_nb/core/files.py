@@ -49,11 +49,6 @@ class Storage:
         self.__dict__ = {**before, **columns, **found}
         return self
 
-    @classmethod
-    def _upgraded(cls, state):
-        "The attributes of an object of this version, from those in a file of version 2."
-        return state
-
     def save(self, path):
         """Write the fitted model to one `.npz` of arrays and JSON.
 
@@ -133,8 +128,8 @@ def _pack(value, arrays, place):
     )
 
 # %% ../../nbs/99_workshop/70_files.ipynb #f34b8fac
-def _unpack(node, arrays, version):
-    "The value that `_pack` has made a `node` and `arrays`, in a file of a `version`."
+def _unpack(node, arrays):
+    "The value that `_pack` has made a `node` and `arrays`."
     if not isinstance(node, dict):
         return node
     if "array" in node:
@@ -142,17 +137,17 @@ def _unpack(node, arrays, version):
     if "strings" in node:
         return np.array(node["strings"], dtype=object)
     if "csr" in node:
-        data, indices, indptr = (_unpack(n, arrays, version) for n in node["csr"][:3])
+        data, indices, indptr = (_unpack(n, arrays) for n in node["csr"][:3])
         return sp.csr_matrix((data, indices, indptr), shape=tuple(node["csr"][3]))
     if "dict" in node:
-        return {k: _unpack(v, arrays, version) for k, v in node["dict"]}
+        return {k: _unpack(v, arrays) for k, v in node["dict"]}
     if "list" in node:
-        return [_unpack(v, arrays, version) for v in node["list"]]
+        return [_unpack(v, arrays) for v in node["list"]]
     if "tuple" in node:
-        return tuple(_unpack(v, arrays, version) for v in node["tuple"])
-    cls, state = known_class(node["object"]), _unpack(node["state"], arrays, version)
+        return tuple(_unpack(v, arrays) for v in node["tuple"])
+    cls, state = known_class(node["object"]), _unpack(node["state"], arrays)
     value = cls.__new__(cls)
-    vars(value).update(state if version == VERSION else cls._upgraded(state))
+    vars(value).update(state)
     return value
 
 # %% ../../nbs/99_workshop/70_files.ipynb #8168db40
@@ -185,7 +180,7 @@ def write_whole(path, write):
             name.unlink(missing_ok=True)
 
 # %% ../../nbs/99_workshop/70_files.ipynb #86b56d39
-FORMAT, VERSION = "idm_nb model", 3
+FORMAT, VERSION = "idm_nb model", 1
 # compression shrinks numbers by a third and many zeros to a tenth; more points to an attack
 MOST_EXPANDED = 50
 
@@ -201,7 +196,7 @@ def save_model(model, path):
     arrays = {}
     tree = _pack(model, arrays, type(model).__name__)
     header = json.dumps({"format": FORMAT, "version": VERSION, "model": tree})
-    named = {"header": np.array(header)} | {f"a{i}": array for i, array in arrays.values()}
+    named = {"header": np.array(header), **{f"a{i}": array for i, array in arrays.values()}}
 
     def write(name):
         with zipfile.ZipFile(name, "w", compresslevel=1) as archive:
@@ -251,29 +246,18 @@ def load(path):
     FileNotFoundError, ValueError
         If the file does not exist, is damaged, or is not a model of this package.
     """
-    refused = f"{path} is not a model saved by idm_nb, or it is damaged"
+    refused, model = f"{path} is not a model saved by idm_nb, or it is damaged", None
     try:
         header, arrays = _read_parts(path)
+        version = header["version"] if header["format"] == FORMAT else 0
+        if 1 <= version <= VERSION:
+            model = _unpack(header["model"], arrays)
     except FileNotFoundError:
         raise
     except Exception as error:  # the many ways in which a file can be damaged
         raise ValueError(refused) from error
-    if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError(refused)
-    version = header.get("version")
-    if not isinstance(version, int) or version < 1:
-        raise ValueError(refused)
     if version > VERSION:
         raise ValueError(f"{path} was saved by a newer version of idm_nb; update the package")
-    if version < 2:
-        raise ValueError(
-            f"{path} was saved by idm_nb 0.1, in a format that only 0.1 reads: fit the model again "
-            f"with this version, and save it"
-        )
-    try:
-        model = _unpack(header["model"], arrays, version)
-    except Exception as error:
-        raise ValueError(f"{refused} ({error})") from error
     if not isinstance(model, Storage):
-        raise ValueError(f"{refused} (it holds no model)")
+        raise ValueError(refused)
     return model

@@ -58,19 +58,19 @@ def scatter(points, values=None, ax=None, *, title="", size=5, cmap="viridis", h
         import matplotlib.pyplot as plt
 
         ax = plt.figure(figsize=(4, 4)).add_subplot(projection="3d" if solid else None)
-    style = dict(s=size, linewidths=0, rasterized=True)
-    if highlight is None:
-        ax.scatter(*points.T, c=values, cmap=cmap if np.ndim(values) == 1 else None, **style)
-    else:
-        ax.scatter(*points[~highlight].T, c="0.75", **style)
-        ax.scatter(*points[highlight].T, c="crimson", **style)
+    parts = [(points, values)]
+    if highlight is not None:
+        parts = [(points[~highlight], "0.75"), (points[highlight], "crimson")]
+    for part, c in parts:
+        cmap = cmap if np.ndim(c) == 1 else None
+        ax.scatter(*part.T, s=size, c=c, cmap=cmap, linewidths=0, rasterized=True)
     ax.set_title(title, fontsize=9)
     ax.set_axis_off()
     one_scale(ax, points)
     return ax
 
 # %% ../../nbs/99_workshop/72_pictures.ipynb #5aaf82d6
-def scatter_row(clouds, values=None, *, titles=None, width=2.4, figure=None, **options):
+def scatter_row(clouds, values=None, *, titles=None, width=2.4, **options):
     """One `scatter` for each cloud, side by side; returns the figure.
 
     Parameters
@@ -79,7 +79,6 @@ def scatter_row(clouds, values=None, *, titles=None, width=2.4, figure=None, **o
     values : (N,) array, or a sequence with one array for each cloud
     titles : sequence of str
     width : float, width and height of each panel in inches
-    figure : matplotlib Figure to draw into, default None: a new one of pyplot
     **options : passed to `scatter`
 
     Returns
@@ -91,10 +90,9 @@ def scatter_row(clouds, values=None, *, titles=None, width=2.4, figure=None, **o
     >>> cloud = np.random.default_rng(0).normal(size=(50, 2))
     >>> figure = scatter_row([cloud, cloud**2], titles=["before", "after"])
     """
-    if figure is None:
-        import matplotlib.pyplot as plt
+    import matplotlib.pyplot as plt
 
-        figure = plt.figure(figsize=(width * len(clouds), width))
+    figure = plt.figure(figsize=(width * len(clouds), width))
     several = values is not None and np.ndim(values[0]) > 0
     for place, cloud in enumerate(clouds):
         solid = np.shape(cloud)[1] >= 3
@@ -221,8 +219,16 @@ def branch_legend(ax, shown, names=None, title="branch"):
         for b in range(len(counts))
     ]
     texts = names or [f"{b} ({count} rows)" for b, count in enumerate(counts)]
-    place = dict(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
-    ax.legend(dots, texts, title=title, ncols=1 + len(counts) // 12, **place)
+    ax.legend(
+        dots,
+        texts,
+        title=title,
+        ncols=1 + len(counts) // 12,
+        loc="center left",
+        bbox_to_anchor=(1, 0.5),
+        frameon=False,
+        fontsize=8,
+    )
 
 
 def colour_bar(ax, shown, label):

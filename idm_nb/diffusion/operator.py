@@ -25,7 +25,7 @@ from idm_nb.core.checks import (
 )
 from ..core.files import Storage
 from ..core.rows import PrincipalAxes, RowLookup, mean_of_copies
-from ..core.work import one_thread, takes_lazy
+from ..core.work import one_thread
 from idm_nb.diffusion.numerics import (
     KernelSum,
     NeighborGraph,
@@ -368,7 +368,6 @@ class SpectralMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, Ba
     eigenfunctions_ = property(lambda self: self.diffusion_.spectrum.functions)
     density_ = property(lambda self: self.diffusion_.spectrum.density)
 
-    @takes_lazy
     def transform(self, X):
         "Damped eigenfunctions `(n, n_components)` at the points `X`, at diffusion time `time`."
         return self.extend(X)[:, 1:] * np.exp(self.laplacian_eigenvalues_[1:] * self.time)

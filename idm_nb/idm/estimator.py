@@ -7,13 +7,14 @@ __all__ = ['FittedMap', 'Placed', 'MapViews', 'IteratedDiffusionMap']
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #1e702f47
 import warnings
-from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..branches.graph import BranchCode, Branches
 from ..branches.level_sets import LOG_ODDS
@@ -27,9 +28,8 @@ from idm_nb.core.checks import (
     check_number,
     check_seed,
     check_table,
-    former_parameters,
+    check_weights,
     is_auto,
-    renamed,
 )
 from ..core.files import Storage
 from ..core.pictures import plot_map
@@ -38,48 +38,27 @@ from idm_nb.core.rows import (
     fresh_rows,
     is_wide,
     landmark_rows,
-    lazy_pool,
     lengths_beyond,
     stretched,
 )
-from ..core.work import announce, in_pieces, is_lazy, one_thread, takes_lazy
+from ..core.work import announce, in_pieces, one_thread
 from ..diffusion.numerics import nearest, nearest_others
 from ..flow.closed import ClosedFlow, Flow, FlowTask, flow_taus, local_geometry, remainder
 from ..flow.diffusion import DiffusionFlow
+from ..regression.candidates import seeded
 from ..regression.errors import ErrorModel
-from ..regression.held_out import HeldOut
-from ..regression.stacked import KINDS, FeatureRegressor, errors_of, interval, seeded
+from ..regression.held_out import HeldOut, far_features
+from ..regression.stacked import KINDS, FeatureRegressor, Predicts, errors_of
 from idm_nb.regression.verdict import (
     N_NEAR,
     Nearest,
     Verdict,
     audit,
     difference_of,
-    far_features,
     far_rows,
     judge,
     typical_difference,
 )
-
-# %% ../../nbs/09_estimator/37_estimator.ipynb #c8c35900
-def diagnostics_of(fitted):
-    "What each step of a FittedMap did, a dict of arrays."
-    left = np.array([remainder(fitted.taus, k) for k in range(len(fitted.taus) + 1)])
-    share, known = fitted.fibre_share, fitted.rows.known
-    steps = [fitted.rows.points, *fitted.flow.embeddings()]
-    return dict(
-        iteration=np.arange(len(left)),
-        tau=np.array(fitted.taus),
-        remainder=left,
-        fibre_share=left * share / (left * share + 1 - share + 1e-300),
-        **fitted.flow.diagnostics,
-        merged=np.array([fitted.branches.merged(at[known]) for at in steps]),
-    )
-
-
-def posterior_of(fitted, X, coordinates):
-    "Posterior variance `(q,)` of a map, `fitted`, at rows `X` `(q, m)` with `coordinates` `(q, k)`."
-    return fitted.errors.posterior(coordinates, lengths_beyond(fitted.rows, X, coordinates))
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #c8c3590e
 @dataclass(frozen=True)
@@ -138,9 +117,12 @@ class FittedMap(Storage):
 
     def task(self, taus, verbose=False):
         "The `FlowTask` for steps with these shares `taus` of the feature."
-        feature, options = self.lifted(self.placed_values, self.branch), dict(verbose=verbose)
         return FlowTask(
-            points=self.rows.points, feature=feature, taus=taus, random_state=self.seed, **options
+            points=self.rows.points,
+            feature=self.lifted(self.placed_values, self.branch),
+            taus=taus,
+            random_state=self.seed,
+            verbose=verbose,
         )
 
     @cached_property
@@ -156,7 +138,17 @@ class FittedMap(Storage):
     @cached_property
     def diagnostics(self):
         "Dict of arrays, what each step did."
-        return diagnostics_of(self)
+        left = np.array([remainder(self.taus, k) for k in range(len(self.taus) + 1)])
+        share, known = self.fibre_share, self.rows.known
+        steps = [self.rows.points, *self.flow.embeddings()]
+        return {
+            "iteration": np.arange(len(left)),
+            "tau": np.array(self.taus),
+            "remainder": left,
+            "fibre_share": left * share / (left * share + 1 - share + 1e-300),
+            **self.flow.diagnostics,
+            "merged": np.array([self.branches.merged(at[known]) for at in steps]),
+        }
 
     def column_names(self):
         "Names of all columns of the output: of the features, `branch0, ..., axis0, ...`."
@@ -242,16 +234,15 @@ class Placed:
     @cached_property
     def embeddings(self):
         fitted, new = self.fitted, self.number < 0
-        known = fitted.flow.embeddings()
+        known = [step[:, : fitted.width] for step in fitted.flow.embeddings()]
         if not new.any():
             return [step[self.number] for step in known]
         feature = fitted.lifted(self.values[new], self.branch[new])
         moved = fitted.flow.move(self.points[new], feature)
-        return [self._joined(*pair) for pair in zip(moved, known, strict=True)]
+        pairs = zip(moved, known, strict=True)
+        return [self._joined(there[:, : fitted.width], here) for there, here in pairs]
 
-    @cached_property
-    def embedding(self):
-        return self.embeddings[-1][:, : self.fitted.width]
+    embedding = property(lambda self: self.embeddings[-1])
 
     @cached_property
     def errors(self):
@@ -259,13 +250,13 @@ class Placed:
 
     @cached_property
     def posterior(self):
-        return in_pieces(partial(posterior_of, self.fitted), self.X, self.coordinates_in_data)
+        errors, rows = self.fitted.errors, self.fitted.rows
+        found = lambda X, at: errors.posterior(at, lengths_beyond(rows, X, at))
+        return in_pieces(found, self.X, self.coordinates_in_data)
 
     @cached_property
     def novel(self):
         return self.posterior > self.fitted.errors.largest
-
-    coordinates, clouds, foreign = renamed("embedding"), renamed("embeddings"), renamed("novel")
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #419d95e1
 class MapAttributes(Storage):
@@ -282,8 +273,7 @@ class MapAttributes(Storage):
     n_iterations_ = property(lambda self: len(self.map_.taus))
     branch_ = property(lambda self: self.map_.branch[self.map_.rows.inverse])
     embedding_ = property(lambda self: Placed(self.map_).embedding)
-    n_features_in_ = property(lambda self: self.map_.columns["n_features_in_"])
-    unit_ = renamed("feature_scale_")
+    _fitted = property(lambda self: self.map_)
 
     @property
     def embeddings_(self):
@@ -294,14 +284,8 @@ class MapAttributes(Storage):
     def residuals_(self):
         return self.map_.rows.given - self.map_.values[self.map_.rows.inverse]
 
-    @property
-    def feature_names_in_(self):
-        if "feature_names_in_" not in self.map_.columns:
-            raise AttributeError("feature_names_in_")
-        return self.map_.columns["feature_names_in_"]
-
 # %% ../../nbs/09_estimator/37_estimator.ipynb #419d95e0
-class MapViews(MapAttributes, MultiOutputMixin, RegressorMixin, TransformerMixin):
+class MapViews(MapAttributes, Predicts, MultiOutputMixin, RegressorMixin, TransformerMixin):
     "Base of estimators whose `fit` stores a `FittedMap` as `map_`: the methods of scikit-learn."
 
     def get_feature_names_out(self, input_features=None):
@@ -314,51 +298,6 @@ class MapViews(MapAttributes, MultiOutputMixin, RegressorMixin, TransformerMixin
         check_is_fitted(self)
         return self.map_.place(check_new(self, X, accept_sparse=True))
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    @takes_lazy
-    @one_thread()
-    def predict(self, X, return_std=False):
-        """Predicted features of the rows `X`, `(q,)` or `(q, n)` as `y` was.
-
-        With `return_std=True` also their standard errors, of the same shape. A training row gets
-        its held-out value.
-        """
-        placed = self.place(X)
-        as_given = lambda values: values[:, 0] if self.map_.one_feature else values
-        values = as_given(placed.values)
-        return (values, as_given(placed.errors)) if return_std else values
-
-    @one_thread()
-    def predict_interval(self, X, coverage=0.9):
-        """Intervals that hold for the share `coverage` of new rows like the training rows.
-
-        Parameters
-        ----------
-        X : (q, m) array, rows; coverage : float in (0, 1), default 0.9
-
-        Returns
-        -------
-        (q, 2) array of lower and upper ends, (q, n, 2) if `y` was (N, n). The quantile comes from
-        held-out residuals (conformal prediction, Lei and others, 2018).
-
-        Examples
-        --------
-        >>> from idm_nb import IteratedDiffusionMap
-        >>> from idm_nb.datasets import feature_example
-        >>> X, y, _ = feature_example("annulus radius", 600, random_state=0)
-        >>> model = IteratedDiffusionMap(random_state=0).fit(X[:500], y[:500, 0])
-        >>> low, high = model.predict_interval(X[500:], coverage=0.9).T
-        >>> bool(0.8 < np.mean((low < y[500:, 0]) & (y[500:, 0] < high)) < 1)
-        True
-        """
-        values, errors = self.predict(X, return_std=True)
-        return interval(values, errors, self.map_.errors, coverage)
-
-    @takes_lazy
     @one_thread()
     def transform(self, X):
         "Coordinates `(q, k)` of the rows `X` `(q, m)` in the learned geometry."
@@ -408,33 +347,27 @@ class MapViews(MapAttributes, MultiOutputMixin, RegressorMixin, TransformerMixin
         "Probability `(q, n_branches)` of each branch for the rows `X`."
         return self.place(X).probability
 
-    def is_novel(self, X):
-        "Which of the rows `X` are unlike all training rows: `(q,)` bool."
-        return self.place(X).novel
-
-    foreign = renamed("is_novel")
-
     def plot(self, color="feature", ax=None, **options):
         'Draw the training rows; `color` is "feature", "branch" or "error", see `plot_map`.'
         check_is_fitted(self)
         return plot_map(self, color, ax, **options)
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #f18d2e75
-def regressor_of(regressor, options):
-    "The unfitted FeatureRegressor for the argument `regressor`; `options` if it is no FeatureRegressor."
+def regressor_of(regressor, seed, n_jobs, verbose):
+    "The unfitted FeatureRegressor for the argument `regressor`; the others if it is none itself."
+    if isinstance(regressor, FeatureRegressor):
+        return seeded(regressor, seed)
     if isinstance(regressor, str):
         check_choice("regressor", regressor, ("auto", *KINDS))
-        return FeatureRegressor("auto" if regressor == "auto" else [regressor], **options)
-    if isinstance(regressor, FeatureRegressor):
-        return seeded(regressor, options["random_state"])
-    if isinstance(regressor, type) or not (
+    elif isinstance(regressor, type) or not (
         hasattr(regressor, "fit") and hasattr(regressor, "predict")
     ):
         raise ValueError(
             f"regressor must be one of auto, {', '.join(KINDS)} or a scikit-learn regressor, "
             f"got {regressor!r}"
         )
-    return FeatureRegressor([regressor], **options)
+    candidates = regressor if is_auto(regressor) else [regressor]
+    return FeatureRegressor(candidates, random_state=seed, n_jobs=n_jobs, verbose=verbose)
 
 
 FLOWS = {"closed": ClosedFlow, "diffusion": DiffusionFlow}
@@ -458,26 +391,9 @@ def taus_of(tau):
     return taus
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #1ad6dc6f
-@dataclass(frozen=True)
-class FitOptions:
-    "The parameters of an `IteratedDiffusionMap`, checked."
-
-    regressor: FeatureRegressor
-    flow: Flow
-    taus: list
-    n_iterations: int | str
-    stop: float
-    log_odds: float
-    placed_by: str
-    n_components: int | None
-    n_pca: int
-    landmarks: int | np.ndarray | None
-    seed: int
-    verbose: bool
-
-
 def checked(model):
-    "The `FitOptions` of a model; raises an error for a parameter out of its range, and sets nothing."
+    """A copy of an IteratedDiffusionMap with its parameters checked: `regressor` is a FeatureRegressor,
+    `flow` a Flow, `tau` a list, `random_state` a seed. Sets nothing in the `model`."""
     check_seed(model.random_state)
     check_choice("placed_by", model.placed_by, ("posterior", "held-out", "known"))
     check_number("stop", model.stop, 0, open_low=True)
@@ -488,22 +404,12 @@ def checked(model):
         if not (name == "n_components" and value is None) and not is_auto(value):
             check_number(name, value, 1, integer=True)
     seed = int(check_random_state(model.random_state).randint(2**31 - 1))
-    given = {f.name: getattr(model, f.name) for f in fields(FitOptions) if hasattr(model, f.name)}
-    options = dict(random_state=seed, n_jobs=model.n_jobs, verbose=model.verbose)
-    made = dict(regressor=regressor_of(model.regressor, options), flow=flow_of(model.flow))
-    return FitOptions(**given | made, taus=taus_of(model.tau), seed=seed)
+    options = copy(model)
+    options.regressor = regressor_of(model.regressor, seed, model.n_jobs, model.verbose)
+    options.flow, options.tau, options.random_state = flow_of(model.flow), taus_of(model.tau), seed
+    return options
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #b65b0650
-def weights_of(sample_weight, X):
-    "Weights `(N,)` of the rows `X`, or None; raises for negative ones and if all are zero."
-    if sample_weight is None:
-        return None
-    weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-    if not weight.any():
-        raise ValueError("sample_weight is zero for all rows: at least four must count")
-    return weight
-
-
 def names_of(y):
     "Names of the features if `y` is a table or a column with a name, or None."
     names = list(getattr(y, "columns", [getattr(y, "name", None)]))
@@ -511,37 +417,32 @@ def names_of(y):
 
 
 def prepare(model, options, X, y, sample_weight, groups):
-    "Checked rows that count, prepared."
+    """Prepared rows; other rows for the errors, or None; what a FittedMap stores of the table, a dict;
+    and the name of the feature."""
     names = names_of(y)
-    landmarks, drawn, seed = options.landmarks, None, options.seed
-    if is_lazy(X):
-        found, landmarks, drawn = lazy_pool(
-            (X, y, sample_weight, groups), landmarks, model.random_state
-        )
-        X, y, sample_weight, groups = found
     X, columns = check_table(model, X, min_points=4, accept_sparse=True)
     N = X.shape[0]
     features, one_feature = check_features(y, N, gaps=True), np.asarray(y).ndim == 1
-    groups, weight = check_groups(groups, N), weights_of(sample_weight, X)
+    groups, weight = check_groups(groups, N), check_weights(sample_weight, X)
     if is_wide(X):
         announce(options.verbose, f"principal axes of {X.shape[1]} columns")
     some = lambda part, rows: part if part is None or len(rows) == N else part[rows]
     kept = np.arange(N) if weight is None else np.flatnonzero(weight)
-    kept = kept[landmark_rows(some(X, kept), landmarks, seed)]
-    fresh = fresh_rows(kept, X, features, groups, weight, seed)
+    kept = kept[landmark_rows(some(X, kept), options.landmarks, options.random_state)]
+    fresh = fresh_rows(kept, X, features, groups, weight, options.random_state)
     parts = [some(part, kept) for part in (X, features, weight, groups)]
     rows = TrainingRows.of(*parts, options.n_pca)
     rows = rows.without(far_rows(rows.points) | far_features(rows.y))
     if rows.known.sum() < 4:
         found = f"X has only {rows.known.sum()} rows that differ and have a feature"
         raise ValueError(f"{found}: a map needs at least 4")
-    of_columns = columns.get("feature_names_in_")
-    what = "y" if names is None else " and ".join(names)
-    told = dict(grouped=groups is not None, names=of_columns, what=what, features=names)
-    about = dict(columns=columns | dict(features=names), one_feature=one_feature)
-    about |= dict(landmarks=kept if drawn is None else drawn[kept])
-    about |= dict(whole=len(kept) == N and drawn is None)
-    return rows, fresh, about, told
+    about = dict(
+        columns={**columns, "features": names},
+        one_feature=one_feature,
+        landmarks=kept,
+        whole=len(kept) == N,
+    )
+    return rows, fresh, about, "y" if names is None else " and ".join(names)
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #b7530206
 def nearest_rows(fitted, plain, n_asked=500):
@@ -596,18 +497,22 @@ def taus_needed(fitted, taus, options):
     return flow_taus(taus, size, error, stop=options.stop)
 
 
-def error_model(fitted, placed=None, fresh=None, hidden=lambda X: None):
+def error_model(fitted, placed=None, fresh=None, hidden=None):
     "The `ErrorModel` of a map, `fitted`: of held-out residuals, or of `fresh` rows as `placed`."
+    unsure = lambda X: None if hidden is None else hidden(X)
     if fresh is None:
-        values = fitted.estimate.held_out_
-        unsure = hidden(fitted.rows.X[fitted.rows.known])
-        return errors_of(fitted.rows, values, fitted.seed, unsure)
-    residuals = fresh[1] - placed.values
-    about = dict(values=placed.values, features=fresh[1], random_state=fitted.seed)
-    coordinates = placed.coordinates_in_data
-    about |= dict(hidden=hidden(fresh[0]))
-    about |= dict(beyond=lengths_beyond(fitted.rows, fresh[0], coordinates))
-    return ErrorModel(coordinates, residuals, **about)
+        values, known = fitted.estimate.held_out_, fitted.rows.known
+        return errors_of(fitted.rows, values, fitted.seed, unsure(fitted.rows.X[known]))
+    X, features = fresh
+    return ErrorModel(
+        placed.coordinates_in_data,
+        features - placed.values,
+        values=placed.values,
+        features=features,
+        hidden=unsure(X),
+        random_state=fitted.seed,
+        beyond=lengths_beyond(fitted.rows, X, placed.coordinates_in_data),
+    )
 
 
 def final_verdict(fitted, plain, placed, fresh):
@@ -615,48 +520,51 @@ def final_verdict(fitted, plain, placed, fresh):
     verdict = fitted.verdict
     if fresh is not None:
         held_out = HeldOut(fresh[1], placed.values, random_state=fitted.seed)
-        about = dict(cautions=verdict.cautions, names=[verdict.what])
-        verdict = judge(fitted.estimate, held_out=held_out, **about)
+        cautions, names = verdict.cautions, [verdict.what]
+        verdict = judge(fitted.estimate, held_out=held_out, cautions=cautions, names=names)
     return replace(verdict, nearest=nearest_rows(fitted, plain))
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #e69211e9
-def geometry_of(rows, estimate, verdict, options, support=None):
-    "The parts of a `FittedMap` that depend on distances, as a dict."
-    branches = find_branches(rows, estimate, verdict, options, support)
-    values, branch = completed(rows, estimate, branches)
-    scale, share = local_geometry(rows.points, values)
-    known = dict(branches=branches, code=BranchCode(branches), feature_scale=scale)
-    return known | dict(rows=rows, values=values, branch=branch, fibre_share=share)
-
-
 def estimated(rows, options, what="y", cautions=()):
     "The fitted FeatureRegressor of TrainingRows, `rows`, by the `options`, and its `Verdict`."
     estimate = clone(options.regressor).fit_rows(rows)
     return estimate, judge(estimate, cautions=cautions, names=[what])
 
 
-def fit_map(rows, estimate, verdict, options, fresh, about, stretch=None, support=None, **known):
-    "The map of rows, without side effects; `fresh` `(q, m)`, `stretch` `(m, k)`."
+def fit_map(
+    rows, estimate, verdict, options, fresh, about, stretch=None, support=None, hidden=None
+):
+    """The map of rows, without side effects; `fresh` and `about` as in `prepare`, `stretch` `(m, k)`,
+    least `support` of a branch, `hidden(X)` the variance that gaps hide."""
     announce(options.verbose, "branches of the level sets")
-    trusts = {"held-out": 0.0, "posterior": 1 - estimate.noise_share_, "known": 1.0}
     shown = rows if stretch is None else stretched(rows, stretch)
+    branches = find_branches(shown, estimate, verdict, options, support)
+    values, branch = completed(shown, estimate, branches)
+    scale, share = local_geometry(shown.points, values)
+    trusts = {"held-out": 0.0, "posterior": 1 - estimate.noise_share_, "known": 1.0}
     fitted = FittedMap(
+        rows=shown,
         estimate=estimate,
+        branches=branches,
+        code=BranchCode(branches),
+        values=values,
+        branch=branch,
         trust=trusts[options.placed_by],
-        taus=options.taus,
+        feature_scale=scale,
+        fibre_share=share,
+        taus=options.tau,
         flow=options.flow,
         n_components=options.n_components,
-        seed=options.seed,
+        seed=options.random_state,
         verdict=verdict,
-        **geometry_of(shown, estimate, verdict, options, support),
         **about,
     )
-    taus = taus_needed(fitted, options.taus, options)
+    taus = taus_needed(fitted, options.tau, options)
     flow = clone(options.flow).run(fitted.task(taus, options.verbose))
     fitted = replace(fitted, taus=taus, flow=flow)
     announce(options.verbose, "standard errors")
     placed = None if fresh is None else fitted.place(fresh[0])
-    errors = error_model(fitted, placed, fresh, **known)
+    errors = error_model(fitted, placed, fresh, hidden)
     return replace(fitted, errors=errors, verdict=final_verdict(fitted, rows, placed, fresh))
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #372ab472
@@ -669,41 +577,13 @@ def warn_of(fitted):
     if found:
         warnings.warn(". ".join(found), UserWarning, stacklevel=4)
     needed, b = fitted.rows.y.shape[1] + fitted.code.corners.shape[1], fitted.branches.n_branches
-    if asked is not None and asked >= fitted.embedding.shape[1]:
-        warnings.warn(
-            f"n_components={asked} keeps all columns of the output. It was the number "
-            f"of principal axes of the input before version 0.2: that is n_pca",
-            FutureWarning,
-            stacklevel=4,
-        )
-    elif asked is not None and b > 1 and asked < needed:
+    if asked is not None and b > 1 and asked < needed:
         warnings.warn(
             f"n_components={asked} is too few for {b} branches and may merge some: "
             f"{needed} columns keep them apart",
             UserWarning,
             stacklevel=4,
         )
-
-# %% ../../nbs/09_estimator/37_estimator.ipynb #c88a87da
-def map_of_version_2(state):
-    "The `FittedMap` of an IteratedDiffusionMap in a file of version 2, from its attributes."
-    rows, columns = state["rows_"], ("n_features_in_", "feature_names_in_")
-    shares = {"held-out": 0.0, "posterior": 1 - state["estimate_"].noise_share_, "known": 1.0}
-    old = dict(known=rows.known, groups=rows.groups, weights=rows.weights, axes=rows.axes)
-    names = "estimate branches code values fibre_share taus flow verdict landmarks".split()
-    found = FittedMap(
-        rows=TrainingRows(X=rows.X, y=rows.y, inverse=rows.inverse, given=state["_y"], **old),
-        branch=state["membership_"],
-        trust=shares[state["placed_by"]],
-        feature_scale=state["unit_"],
-        n_components=state["n_components"],
-        seed=state["_seed"],
-        whole=state["_whole"],
-        columns={name: state[name] for name in columns if name in state},
-        one_feature=state["_one_feature"],
-        **{name: state[f"{name}_"] for name in names},
-    )
-    return replace(found, errors=error_model(found))
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #72e49c1e
 class IteratedDiffusionMap(MapViews, BaseEstimator):
@@ -736,7 +616,7 @@ class IteratedDiffusionMap(MapViews, BaseEstimator):
         Columns of the output. The feature comes first, then the code of the branches, then the
         principal axes of the data; fewer columns than the first two merge branches, with a warning.
     n_pca : int, default 64, most principal axes of the input
-    landmarks : int or (n,) int array, default None: all rows, or 10000 of a dask array or frame
+    landmarks : int or (n,) int array, default None: all rows
         Rows that are fitted: how many are drawn by k-means++, or their numbers; other rows are
         placed as new ones. Standard errors and the verdict's `r2` are then those of rows that were
         not fitted.
@@ -773,7 +653,6 @@ class IteratedDiffusionMap(MapViews, BaseEstimator):
     True
     """
 
-    @former_parameters(odds=("log_odds", np.log), n_neighbors=None)
     def __init__(
         self,
         n_iterations="auto",
@@ -802,8 +681,7 @@ class IteratedDiffusionMap(MapViews, BaseEstimator):
 
         Parameters
         ----------
-        X : (N, m) array or sparse matrix, data; a dask array or frame is not read into memory.
-            More than 1000 columns become coordinates on at most 1000 principal axes (all distances
+        X : (N, m) array or sparse matrix, data. More than 1000 columns become coordinates on at most 1000 principal axes (all distances
             are kept up to 1001 rows); a regressor of another package receives the columns.
         y : (N,) or (N, n) array
             Feature values; an angle as `(sin, cos)`. NaN where the feature is missing: only the
@@ -818,9 +696,12 @@ class IteratedDiffusionMap(MapViews, BaseEstimator):
         self
         """
         options = checked(self)
-        rows, fresh, about, told = prepare(self, options, X, y, sample_weight, groups)
-        found = estimated(rows, options, told["what"], audit(rows, **told))
-        fitted = fit_map(rows, *found, options, fresh, about)
+        rows, fresh, about, what = prepare(self, options, X, y, sample_weight, groups)
+        columns, grouped = about["columns"], groups is not None
+        names, features = columns.get("feature_names_in_"), columns["features"]
+        cautions = audit(rows, grouped=grouped, names=names, what=what, features=features)
+        estimate, verdict = estimated(rows, options, what, cautions)
+        fitted = fit_map(rows, estimate, verdict, options, fresh, about)
         warn_of(fitted)
         self.map_ = fitted
         return self
@@ -836,9 +717,3 @@ class IteratedDiffusionMap(MapViews, BaseEstimator):
         check_is_fitted(self)
         taus = taus_needed(self.map_, taus_of(tau), self)
         return clone(self.flow_).run(self.map_.task(taus))
-
-    @classmethod
-    def _upgraded(cls, state):
-        parameters = {name: state[name] for name in cls().get_params() if name in state}
-        parameters["log_odds"] = float(np.log(state["odds"]))
-        return parameters | dict(map_=map_of_version_2(state))

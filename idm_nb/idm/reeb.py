@@ -7,6 +7,8 @@ __all__ = ['ReebGraph', 'reeb_graph']
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #24a828e3
 import warnings
+from copy import copy
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,11 +18,7 @@ from ..branches.graph import SHORT, Branches, classes
 from ..branches.level_sets import LOG_ODDS
 from ..branches.support import SUPPORT, GluedGraph, pairs_with_support, supported
 from ..branches.walk import walk_neighbors
-from idm_nb.core.checks import (
-    check_features,
-    check_number,
-    check_points,
-)
+from ..core.checks import check_features, check_new, check_number, check_points
 from ..core.files import Storage
 from ..core.rows import PrincipalAxes, TrainingRows
 from ..diffusion.numerics import nearest_others
@@ -104,7 +102,7 @@ class ReebGraph(Storage):
     pieces : (b,) int array, connected piece to which each branch belongs
     n_pieces, n_loops, n_ends : int, pieces, independent loops, and nodes with a single branch
     candidates : list of dicts, forks that this graph leaves out for lack of support, see `at`
-    model : the fitted map of `reeb_graph`, or None
+    model : the fitted map of `reeb_graph`, or None; fitted : FittedMap with these branches, or None
 
     Examples
     --------
@@ -119,7 +117,7 @@ class ReebGraph(Storage):
     def __init__(self, points, heights, *, log_odds=LOG_ODDS):
         points = check_points(points, "points", min_points=4)
         self.heights = check_heights(heights, len(points))
-        self.log_odds, self.model = log_odds, None
+        self.log_odds, self.model, self.fitted = log_odds, None, None
         rows = TrainingRows.of(points, self.heights[:, None])
         if len(rows.X) < 4:
             raise ValueError(f"points has only {len(rows.X)} rows that differ: a graph needs 4")
@@ -218,19 +216,17 @@ def coarser(graph, support):
     whole = graph.whole or graph
     glued, _, candidates = supported(whole.found, support)
     membership = glued.at(whole.membership, whole.heights)
-    changed = dict(
-        glued=glued, candidates=[*whole.candidates, *candidates], whole=whole, membership=membership
-    )
-    return ReebGraph._of(**whole.__getstate__() | changed)
+    found = copy(whole)
+    found.glued, found.whole, found.membership = glued, whole, membership
+    found.candidates = [*whole.candidates, *candidates]
+    return found
 
 
 def placed_on(graph, X, heights=None):
     "`ReebGraph.place` of rows `X` with `heights` on a `graph`."
     if graph.model is not None:
-        placed = graph.model.place(X)
-        X, values, chances, branch = (
-            getattr(placed, name) for name in ("X", "values", "probability", "branch")
-        )
+        placed = graph.fitted.place(check_new(graph.model, X, accept_sparse=True))
+        X, values, chances, branch = placed.X, placed.values, placed.probability, placed.branch
     elif heights is None:
         raise ValueError("this graph was made without a map: give the heights of the rows, too")
     else:
@@ -394,18 +390,20 @@ def graph_of_map(model, log_odds):
         raise TypeError(f"model must be a fitted IteratedDiffusionMap, got {type(model).__name__}")
     check_is_fitted(model)
     fitted, chosen = model.map_, model.log_odds if log_odds is None else log_odds
-    rows, known, membership = fitted.rows, fitted.branches, fitted.branch
+    rows = fitted.rows
     heights = check_heights(fitted.values, len(fitted.values))[rows.inverse]
     if chosen != model.log_odds:
-        known = Branches(rows.points[rows.known], fitted.estimate.held_out_, log_odds=chosen)
-        membership = known.assign(rows.points, fitted.values)
-        membership[rows.known] = known.membership
+        found = Branches(rows.points[rows.known], fitted.estimate.held_out_, log_odds=chosen)
+        branch = found.assign(rows.points, fitted.values)
+        branch[rows.known] = found.membership
+        fitted = replace(fitted, branches=found, branch=branch)
     return ReebGraph._of(
-        found=known,
+        found=fitted.branches,
         axes=rows.axes,
         heights=heights,
-        membership=membership[rows.inverse],
-        candidates=known.candidates,
+        membership=fitted.branch[rows.inverse],
+        candidates=fitted.branches.candidates,
         log_odds=chosen,
-        model=model if known is fitted.branches else None,
+        model=model,
+        fitted=fitted,
     )

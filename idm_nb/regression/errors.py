@@ -21,8 +21,7 @@ from .kernel import fold_of_rows, gaussian, squared_distances
 
 # %% ../../nbs/07_regression/26_errors.ipynb #b7a10001
 def likelihood_weights(terms, squares, mass, share, n_steps=300):
-    """Weights of variances that maximise the normal likelihood of residuals, @eq-variance-weights;
-    `squares` `(n, f)`, `mass` `(n,)`."""
+    "Weights `(k,)` of variances `terms` `(k, n, f)`, the likeliest for residuals, @eq-variance-weights."
     weights, mass = np.full(len(terms), 1 / len(terms)), np.repeat(mass, squares.shape[1])
     terms, squares = terms.reshape(len(terms), -1).T, squares.ravel()
     for _ in range(n_steps):
@@ -58,11 +57,9 @@ def quantile_of(ratios, ranks, coverage):
 
 
 class PosteriorVariance(Storage):
-    """Posterior variance of a Gaussian kernel as wide as the median distance between rows; `points`
-    `(N, k)`, `beyond` `(N,)`."""
+    "Posterior variance of a Gaussian kernel as wide as the median distance between `points` `(N, k)`."
 
     noise = 1e-3  # of the kernel, in units of its height
-    beyond = None  # in files of former versions, which do not count it
 
     def __init__(self, points, max_rows=1000, random_state=0, beyond=None):
         self.drawn = np.sort(check_random_state(random_state).permutation(len(points))[:max_rows])
@@ -76,8 +73,7 @@ class PosteriorVariance(Storage):
     def kernel(self, points, beyond):
         "Kernel matrix of other rows, `points` `(q, k)` and `beyond` `(q,)`, and of the rows."
         K = gaussian(points, self.rows, self.length)
-        if self.beyond is not None:
-            K *= np.exp(-(beyond[:, None] + self.beyond) / (2 * self.length**2))
+        K *= np.exp(-(beyond[:, None] + self.beyond) / (2 * self.length**2))
         return K
 
     @cached_property
@@ -97,8 +93,7 @@ class PosteriorVariance(Storage):
 
 # %% ../../nbs/07_regression/26_errors.ipynb #dcb0bd91
 def variances(lists, posterior, mass, squares):
-    """The four variances of @eq-standard-error, in units of the mean squared residual; `lists` `(q,
-    k)`, `posterior` `(q,)`, `mass` `(N,)`, `squares` `(N, f)`."""
+    "The four variances `(4, q, f)` of @eq-standard-error, in units of the mean squared residual."
     terms = [np.ones((len(posterior), squares.shape[1]))]
     for index in lists:
         weight = np.where(index < 0, 0, mass[index])[:, :, None]
@@ -164,7 +159,8 @@ class ErrorModel(Storage):
         squares = (residuals / self.scale) ** 2
         self.mass = np.bincount(inverse, mass, n)
         self.squares = sums_by(inverse, mass[:, None] * squares, n) / self.mass[:, None]
-        self.axes, points = PrincipalAxes.points_of(X)
+        self.axes = PrincipalAxes(X)
+        points = self.axes(X)
         self.searches = [Search(part) for part in (points, values) if part is not None]
         self.variance = PosteriorVariance(points, random_state=random_state, beyond=beyond)
         self.largest, drawn = float(self.variance.left_out.max()), self.variance.drawn

@@ -156,6 +156,35 @@ class HeldOut(Storage):
             done += 1
         return float((1 + reached) / (1 + done))
 
+# %% ../../nbs/07_regression/25_held_out.ipynb #far-code
+FEWEST_FOR_FAR = 24  # known values, below which none is called far
+
+
+def far_features(y):
+    "Mask `(r,)` of rows whose feature `(r, n)` is far outside the range of the others; NaN is not."
+    order, column = np.argsort(y, axis=0), np.arange(y.shape[1])  # NaN at the end
+    far, last = np.zeros(len(y), dtype=bool), np.sum(np.isfinite(y), axis=0) - 1
+    if last.min() < FEWEST_FOR_FAR:
+        return far
+    for end, beside, other in ((0 * last, 0 * last + 1, last), (last, last - 1, 0 * last)):
+        end, beside, other = (order[place, column] for place in (end, beside, other))
+        gap, width = (np.abs(y[k, column] - y[beside, column]) for k in (end, other))
+        far[end[(gap > 3 * width) & (width > 0)]] = True
+    return far
+
+
+def on_far_rows(rows, numbers, what):
+    "List of a sentence on the far rows of TrainingRows `rows` with `numbers` `(N,)`; `what` is fitted."
+    far = numbers[np.isfinite(rows.given).all(axis=1) & ~rows.asked]
+    if not len(far):
+        return []
+    who = f"Row {far[0]} is" if len(far) == 1 else f"{len(far)} rows (first {far[0]}) are"
+    where = f"far from all other rows, in the data or in {what}"
+    left = (
+        f"nothing is learned from {'it' if len(far) == 1 else 'them'}, and the share explained is"
+    )
+    return [("far", f"{who} {where}: {left} that of the other rows. Check for misprints.")]
+
 # %% ../../nbs/07_regression/25_held_out.ipynb #8f720944
 SURE = 0.01  # level at which the error falls
 
@@ -209,43 +238,40 @@ def some_of(order, labels, n, least):
     return order[: max(least, np.searchsorted(sizes, n, side="right"))]
 
 
-class Refits(Storage):
-    """Predictions of one estimate, fitted to a quarter and to a half, at rows that are new to both;
-    `X` and `y` `(N, m)`, `sample_weight` and `groups` `(N,)`."""
+def learning_curve(
+    part,
+    X,
+    y,
+    held_out,
+    *,
+    sample_weight=None,
+    groups=None,
+    bounds=None,
+    random_state=None,
+    n_jobs=None,
+):
+    "The `LearningCurve` of an estimate, `part`, of `X` `(N, m)` and `y` `(N, n)`; None for few rows."
+    labels, half = labels_of(groups, len(y)), part.seen_ // 2
+    if part.seen_ < 4 * FEWEST or labels.max() < 5:
+        return None
+    free = part.free_rows(half)
+    free = np.ones(len(y), dtype=bool) if free is None else free
+    order = check_random_state(random_state).permutation(np.unique(labels[free]))
+    halves = some_of(order, labels, half, 3)
+    chosen = [np.isin(labels, some) for some in (some_of(halves, labels, half // 2, 2), halves)]
+    rows = np.flatnonzero(~chosen[1] if free.all() else ~free)
 
-    def __init__(
-        self, part, X, y, *, sample_weight=None, groups=None, random_state=None, n_jobs=None
-    ):
-        labels, half = labels_of(groups, len(y)), part.seen_ // 2
-        free = part.free_rows(half)
-        free = np.ones(len(y), dtype=bool) if free is None else free
-        order = check_random_state(random_state).permutation(np.unique(labels[free]))
-        halves = some_of(order, labels, half, 3)
-        chosen = [np.isin(labels, some) for some in (some_of(halves, labels, half // 2, 2), halves)]
-        self.sizes = [*(int(mask.sum()) for mask in chosen), part.seen_]
-        self.rows = np.flatnonzero(~chosen[1] if free.all() else ~free)
-        options = dict(sample_weight=sample_weight, groups=groups)
+    @one_thread()
+    def values(mask):
+        model = part.refit(X, y, np.flatnonzero(mask), sample_weight=sample_weight, groups=groups)
+        found = model.predict(X[rows])
+        return found if bounds is None else np.clip(found, *bounds)
 
-        @one_thread()
-        def values(mask):
-            return part.refit(X, y, np.flatnonzero(mask), **options).predict(X[self.rows])
-
-        call = Parallel(n_jobs, prefer="threads")
-        self.values = call(delayed(values)(mask) for mask in chosen)
-
-
-def can_refit(part, groups, n):
-    "Has an estimate, `part`, of `n` rows in `groups` enough for a quarter, a half and new rows?"
-    return part.seen_ >= 4 * FEWEST and len(np.unique(labels_of(groups, n))) >= 6
-
-# %% ../../nbs/07_regression/25_held_out.ipynb #68cfba18
-def curve_of(refits, held_out, y, bounds=None, *, sample_weight=None, groups=None):
-    """The `LearningCurve` of an estimate; `held_out` and `y` `(N, n)`, `bounds` `(n,)`,
-    `sample_weight` and `groups` `(N,)`."""
-    rows = refits.rows
-    of_new = lambda values: None if values is None else values[rows]
-    values = [*refits.values, held_out[rows]]
-    if bounds is not None:
-        values = [np.clip(part, *bounds) for part in values]
-    squares = np.stack([np.sum((y[rows] - part) ** 2, axis=1) for part in values])
-    return LearningCurve(refits.sizes, squares, of_new(groups), of_new(sample_weight))
+    found = Parallel(n_jobs, prefer="threads")(delayed(values)(mask) for mask in chosen)
+    squares = [np.sum((y[rows] - part) ** 2, axis=1) for part in (*found, held_out[rows])]
+    return LearningCurve(
+        [chosen[0].sum(), chosen[1].sum(), part.seen_],
+        np.stack(squares),
+        None if groups is None else groups[rows],
+        None if sample_weight is None else sample_weight[rows],
+    )

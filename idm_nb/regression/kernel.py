@@ -6,9 +6,9 @@
 __all__ = ['FeatureEstimate', 'KernelRegression']
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #1bf33437
-import time
 from abc import ABC, abstractmethod
 from copy import copy
+from types import SimpleNamespace
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,9 +48,9 @@ class FeatureEstimate(Storage, ABC):
 
         `X`, `y`, `sample_weight` and `groups` are those of `fit`.
         """
-        given = dict(sample_weight=sample_weight, groups=groups)
-        some = {name: None if part is None else part[rows] for name, part in given.items()}
-        return copy(self).fit(X[rows], y[rows], **some)
+        of_rows = lambda part: None if part is None else part[rows]
+        model, weight = copy(self), of_rows(sample_weight)
+        return model.fit(X[rows], y[rows], sample_weight=weight, groups=of_rows(groups))
 
     def free_rows(self, n):
         "Mask `(N,)` of the rows that `refit` to `n` rows may use, or None for all."
@@ -89,13 +89,6 @@ def left_out(residuals, rest, groups=None):
                 block[:, own, own] += 1e-12 * block.trace(axis1=1, axis2=2)[:, None]
                 found[rows] = np.linalg.solve(block, residuals[rows])
     return found
-
-# %% ../../nbs/07_regression/21_estimates.ipynb #413c3fda
-def of_inverse(inverse):
-    "The `rest` of `left_out` for kernel regression, from `(K + lambda)^-1`."
-    return lambda rows: (
-        np.diag(inverse) if rows is None else inverse[rows[:, :, None], rows[:, None, :]]
-    )
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #8f7560af
 def of_root(U, weight=1.0):
@@ -187,8 +180,7 @@ class CrossTuned(FeatureEstimate):
         "A new `Smoother`."
 
     def fit(self, X, y, *, sample_weight=None, groups=None):
-        start, N = time.thread_time(), len(y)
-        rng = check_random_state(self.random_state)
+        N, rng = len(y), check_random_state(self.random_state)
         labels, alone, s = smoother_input(sample_weight, groups, N)
         fold = self.fold_ = fold_of_rows(labels, N_FOLDS if N < 2 * self.n_tried else 2, rng)
         landmarks = None if N <= self.max_dense else np.sort(rng.permutation(N)[: self.n_landmarks])
@@ -202,7 +194,6 @@ class CrossTuned(FeatureEstimate):
             self.models_.append(model.fit(X, y, alone, s, others, landmarks, held))
             self.residuals_[held] = model.residuals
             del model.residuals
-        self.seconds_ = time.thread_time() - start
         return self
 
     def predict(self, X):
@@ -490,23 +481,14 @@ class StretchedKernel(Smoother):
             if error > least:
                 break
             least, best = error, length
-        options = dict(landmarks=landmarks, held=held)
-        self.kernel = KernelFit(near, y, groups, s, best, self.noise, **options)
+        self.kernel = KernelFit(
+            near, y, groups, s, best, self.noise, landmarks=landmarks, held=held
+        )
         self.residuals = self.kernel.residuals
         return self
 
     def predict(self, X):
         return self.kernel.predict((X - self.mean) @ self.stretch)
-
-# %% ../../nbs/07_regression/21_estimates.ipynb #914c0204
-class OnAxes(Storage):
-    "A model of coordinates on principal axes, for rows."
-
-    def __init__(self, axes, model):
-        self.axes, self.model = axes, model
-
-    def predict(self, X):
-        return self.model.predict(self.axes(X))
 
 # %% ../../nbs/07_regression/21_estimates.ipynb #e28ae0e7
 class KernelRegression(CrossTuned):
@@ -515,7 +497,8 @@ class KernelRegression(CrossTuned):
     Parameters
     ----------
     n_rounds : int, default 4, most rounds of stretching; 0 leaves all directions alike
-    **options : `max_dense`, `n_landmarks`, `random_state` of `CrossTuned`
+    max_dense, n_landmarks : int, rows up to which all are centers, and centers of more rows
+    random_state : int, draws folds, rows for tuning, and centers
 
     Attributes
     ----------
@@ -538,8 +521,8 @@ class KernelRegression(CrossTuned):
 
     by_columns = False
 
-    def __init__(self, n_rounds=4, **options):
-        super().__init__(**options)
+    def __init__(self, n_rounds=4, *, max_dense=1500, n_landmarks=1000, random_state=0):
+        super().__init__(max_dense=max_dense, n_landmarks=n_landmarks, random_state=random_state)
         self.n_rounds = n_rounds
 
     def smoother(self):
@@ -552,11 +535,13 @@ class KernelRegression(CrossTuned):
 
     def fit(self, X, y, *, sample_weight=None, groups=None):
         # distances are the same, and there are fewer columns
-        self.axes_, points = PrincipalAxes.points_of(X)
-        return super().fit(points, y, sample_weight=sample_weight, groups=groups)
+        self.axes_ = PrincipalAxes(X)
+        return super().fit(self.axes_(X), y, sample_weight=sample_weight, groups=groups)
 
     def predict(self, X):
         return super().predict(self.axes_(X))
 
-    def refit(self, X, y, rows, **options):
-        return OnAxes(self.axes_, super().refit(self.axes_(X), y, rows, **options))
+    def refit(self, X, y, rows, *, sample_weight=None, groups=None):
+        points = self.axes_(X)
+        model = super().refit(points, y, rows, sample_weight=sample_weight, groups=groups)
+        return SimpleNamespace(predict=lambda new: model.predict(self.axes_(new)))

@@ -17,6 +17,7 @@ from ..diffusion.numerics import Search, nearest_of_others, nearest_others
 from idm_nb.regression.held_out import (
     CHANCE,
     half_step,
+    on_far_rows,
     percent,
     rows_for_half,
     share_explained,
@@ -53,8 +54,7 @@ N_NEAR = 10  # rows that a person looks at
 
 
 def typical_difference(known, new, y, asked, labels):
-    """Median over rows of the root mean square difference to the features of ten near rows; `known`
-    `(r, k)`, `new` `(q, k)`, `y` `(r, n)`, `asked` `(q,)`, `labels` `(r,)`."""
+    "Median root mean square difference in `y` `(r, n)` between rows `new` `(q, k)` and ten near ones."
     near = nearest_of_others(Search(known), new, min(N_NEAR, len(y) - 1), labels, labels[asked])
     return difference_of(near, y, asked)
 
@@ -63,9 +63,8 @@ def difference_of(near, y, asked):
     "`typical_difference` of `y` between rows `asked` and listed rows `near` `(q, k)`, -1 for none."
     some = np.any(near >= 0, axis=1)
     near, squares = near[some], np.sum((y[near] - y[asked][:, None]) ** 2, axis=2)[some]
-    return (
-        float(np.median(np.sqrt(np.mean(squares, axis=1, where=near >= 0)))) if len(near) else 0.0
-    )
+    found = np.sqrt(np.mean(squares, axis=1, where=near >= 0))
+    return float(np.median(found)) if len(near) else 0.0
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #13915277
 SMALL = 0.05  # changes of the error that nobody acts on
@@ -76,9 +75,9 @@ def about_half(verdict):
     exact = 1 - verdict.r2 < NOISES[0]
     if verdict.half is None or exact or any(kind == "scale" for kind, _ in verdict.cautions):
         return []
-    same = verdict.half < 1 + SMALL
-    was = "nearly the same" if same else f"{verdict.half:.2g} times as large"
-    was += ", perhaps by chance" * (not same and not verdict.falls)
+    was = "nearly the same"
+    if verdict.half >= 1 + SMALL:
+        was = f"{verdict.half:.2g} times as large" + ", perhaps by chance" * (not verdict.falls)
     return [f"With half of the {verdict.units}, the error of the prediction was {was}."]
 
 
@@ -98,12 +97,10 @@ def about_near_rows(verdict):
         f"{verdict.what}, the ten nearest in the data by {short(near.in_data)}, ten rows at random by "
         f"{short(near.anywhere)}."
     )
-    if near.in_map < near.in_data * (1 - SMALL):
-        return [found]
-    return [
-        found,
-        f"So neighbours in the map are no more alike in {verdict.what} than neighbours in the data.",
-    ]
+    no_more = (
+        f"So neighbours in the map are no more alike in {verdict.what} than neighbours in the data."
+    )
+    return [found] if near.in_map < near.in_data * (1 - SMALL) else [found, no_more]
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #13915200
 def about_nothing(verdict):
@@ -112,11 +109,9 @@ def about_nothing(verdict):
     seen = f"On {what} not used for fitting, the map explains {share} of the variation"
     enough = f"Predictions that explain half of the variation would show from about {verdict.enough} {what}."
     if verdict.kind == "perhaps":
-        found = (
-            f"{seen} in {verdict.what}; about one in {1 / verdict.chance:.0f} shuffled features "
-        )
-        found = [f"{found}is explained as well, so this may be chance."]
-        return found + [enough] * (verdict.visible > 0.5)
+        found = f"{seen} in {verdict.what}; about one in {1 / verdict.chance:.0f} shuffled features"
+        found += " is explained as well, so this may be chance."
+        return [found] + [enough] * (verdict.visible > 0.5)
     if verdict.kind == "few":
         return [
             f"{verdict.groups} {what} are too few to say whether {verdict.what} can be predicted.",
@@ -139,9 +134,8 @@ def about_share(verdict):
     found = f"On {units} not used for fitting, the map explains {percent(verdict.r2)} of the "
     found += f"variation in {verdict.what}"
     if low != high:
-        found += (
-            f" (on {test_size(verdict.groups)} new {units}: {low} to {high}, nine times in ten)"
-        )
+        new = f"{test_size(verdict.groups)} new {units}"
+        found += f" (on {new}: {low} to {high}, nine times in ten)"
     if np.isfinite(verdict.line):
         found += f"; linear regression explains {percent(verdict.line)}"
         found += ", and is enough for predictions" * line_is_enough(verdict)
@@ -167,12 +161,10 @@ class Verdict(Storage):
     rows, groups : int, numbers of distinct rows and of groups
     cautions : list of (kind, sentence) about the table, see `audit`
     nearest : Nearest, by how much near rows differ, or None
-    visible : float, smallest share of the variation that would have been distinguished from chance
-    enough : int, rows that would show a relation that explains half of the variation
-    noise_share : float, share of the squared residuals that is noise
+    visible, enough : smallest share of the variation that would have been distinguished from chance,
+        and number of rows that would show a half
     half : float, error with half of the rows over that with all, None without a learning curve
     falls : bool, is it above one by more than chance
-    best, share : name of the estimate with the largest weight, and the weight
     what : str, name of the feature for the sentences
     kind : "known", "perhaps", "few" or "chance"; beats_chance : bool, is it known
     """
@@ -185,13 +177,8 @@ class Verdict(Storage):
     rows: int
     groups: int
     cautions: list
-    visible: float
-    enough: int
-    noise_share: float
     falls: bool
     half: float | None
-    best: str
-    share: float
     what: str = "y"
     nearest: Nearest | None = None
 
@@ -203,6 +190,8 @@ class Verdict(Storage):
             return "perhaps"
         return "few" if self.visible > 0.5 else "chance"
 
+    visible = property(lambda self: visible_share(self.groups))
+    enough = property(lambda self: rows_for_half())
     beats_chance = property(lambda self: self.kind == "known")
     units = property(lambda self: "groups" if self.groups < self.rows else "rows")
 
@@ -230,16 +219,6 @@ class Verdict(Storage):
         serious = ("far", "code", "groups", "scale", "several")
         return found + [text.rstrip(".") for kind, text in self.cautions if kind in serious]
 
-    @classmethod
-    def _upgraded(cls, state):
-        known = state.pop("beats_chance")
-        for name in "grouped uneven column recall recall_data fall most".split():
-            state.pop(name, None)
-        chance = 0.0 if known else 1.0
-        return state | dict(
-            low=state["r2"], high=state["r2"], chance=chance, cautions=[], nearest=None, half=None
-        )
-
 # %% ../../nbs/07_regression/28_verdict.ipynb #4d113976
 def judge(estimate, *, held_out=None, cautions=(), names=None):
     """The `Verdict` on an estimate, without the nearest rows of a map.
@@ -253,8 +232,7 @@ def judge(estimate, *, held_out=None, cautions=(), names=None):
     """
     rows = len(estimate.mixture_.values if held_out is None else held_out.y)
     held_out = estimate.mixture_.claim if held_out is None else held_out
-    curve, best = estimate.learning_curve_, max(estimate.weights_, key=estimate.weights_.get)
-    low, high = held_out.range()
+    curve, (low, high) = estimate.learning_curve_, held_out.range()
     return Verdict(
         r2=held_out.r2,
         low=low,
@@ -264,13 +242,8 @@ def judge(estimate, *, held_out=None, cautions=(), names=None):
         rows=rows,
         groups=held_out.n_groups,
         cautions=list(cautions),
-        visible=visible_share(held_out.n_groups),
-        enough=rows_for_half(),
-        noise_share=estimate.noise_share_,
         falls=curve is not None and curve.falls,
         half=curve and curve.half,
-        best=best,
-        share=estimate.weights_[best],
         what="y" if names is None else " and ".join(map(str, names)),
     )
 
@@ -287,19 +260,6 @@ def far_rows(points):
     pairs = np.random.default_rng(0).integers(0, len(points), (2, 1000))
     wide = np.quantile(np.linalg.norm(points[pairs[0]] - points[pairs[1]], axis=1), 0.9)
     return (near > high + 3 * (high - low)) & (np.exp(near) > wide)
-
-
-def far_features(y):
-    "Mask `(r,)` of rows whose feature `(r, n)` is far outside the range of the others; NaN is not."
-    order, column = np.argsort(y, axis=0), np.arange(y.shape[1])  # NaN at the end
-    far, last = np.zeros(len(y), dtype=bool), np.sum(np.isfinite(y), axis=0) - 1
-    if last.min() < 2 * TWELFTH:
-        return far
-    for end, beside, other in ((0 * last, 0 * last + 1, last), (last, last - 1, 0 * last)):
-        end, beside, other = (order[place, column] for place in (end, beside, other))
-        gap, width = (np.abs(y[k, column] - y[beside, column]) for k in (end, other))
-        far[end[(gap > 3 * width) & (width > 0)]] = True
-    return far
 
 
 def look_grouped(points):
@@ -485,19 +445,6 @@ def listed(words):
     "A list of `words` as one text, its first letter a capital: a, b and c."
     text = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
     return text[0].upper() + text[1:]
-
-
-def on_far_rows(rows, numbers, what):
-    "Sentence on the far rows of TrainingRows `rows`, which have `numbers` `(N,)`; `what` is fitted."
-    far = numbers[np.isfinite(rows.given).all(axis=1) & ~rows.asked]
-    if len(far) == 1:
-        who, of = f"Row {far[0]} is", "it"
-    elif len(far):
-        who, of = f"{len(far)} rows (first {far[0]}) are", "them"
-    if len(far):
-        where = f"far from all other rows, in the data or in {what}"
-        left = f"nothing is learned from {of}, and the share explained is that of the other rows"
-        yield "far", f"{who} {where}: {left}. Check for misprints."
 
 
 def on_columns(X, y, name, features):

@@ -18,7 +18,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from ..core.files import Storage
 from ..core.rows import column_means, fix_signs, is_spectrum, is_wide
-from ..regression.verdict import far_features
+from ..regression.held_out import far_features
 
 # %% ../../nbs/12_application/47b_columns.ipynb #bec23a7d
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 from ..core.checks import is_auto
 from ..core.rows import LAZY_LANDMARKS, TrainingRows
 from ..core.work import labels_of, one_thread
+from ..regression.held_out import far_features
 from ..regression.kernel import some_rows
-from ..regression.verdict import far_features
 from idm_nb.study.relevance import (
     LEAST_GROUPS,
     Relevance,
