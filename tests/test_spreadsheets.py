@@ -9,6 +9,7 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
+from idm_nb import TableMap, in_parts
 from idm_nb.command.command_line import build_parser, main
 from idm_nb.command.jobs import model_of, reading_of
 from idm_nb.tables.reading import read_table, tables_of
@@ -394,3 +395,30 @@ def test_words_after_many_numbers_leave_the_numbers_as_they_are_written(tmp_path
     (tmp_path / "t.csv").write_text("\n".join([names, *lines]))
     column = read_table(tmp_path / "t.csv").frame.x400
     assert column.iloc[0] == "007" and column.iloc[-1] == "unknown"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_string_is_one_name_and_None_may_be_a_word(ending, tmp_path):
+    pd = pytest.importorskip("pandas")
+    additive = ["None", "NA", "salt", ""] * (N // 4)
+    frame = pd.DataFrame({"a": A, "b": B, "additive": additive, "y": Y}).astype({"a": object})
+    frame.loc[2, "a"] = "n.d."
+    path = tmp_path / f"t.{ending}"
+    frame.astype({"a": str}).to_csv(path) if ending == "csv" else frame.astype(str).to_parquet(path)
+    table = read_table(path, missing="n.d.", words="additive")
+    assert table.frame.a.dtype.kind == "f" and np.isnan(table.frame.a[3])
+    assert table.frame.additive[:4].tolist() == ["None", "NA", "salt", None]
+    assert read_table(path, missing="n.d.").frame.additive[:4].tolist() == [
+        None,
+        None,
+        "salt",
+        None,
+    ]
+    reading = dict(missing="n.d.", words="additive")
+    model = TableMap("y", ignore="b", columns="additive", reading=reading, random_state=0)
+    with pytest.warns(UserWarning, match="too few"):
+        fitted = model.fit(path).fitted_
+    assert fitted.encoder.labels()[:3] == [f"additive = {word}" for word in ("NA", "None", "salt")]
+    again = read_table(path, **fitted.reading({"missing": "n.d."}))  # known from training
+    assert again.frame.additive.equals(table.frame.additive)
+    assert in_parts(np.ravel, path, tmp_path / "b.npy", columns="b") == N

@@ -388,7 +388,8 @@ def reading_of(options):
         "sheet",
         "counts",
     )
-    return {name: value for name in names if (value := getattr(options, name, None)) is not None}
+    given = {name: getattr(options, name, None) for name in names}
+    return {"shell": True, **{name: v for name, v in given.items() if v is not None}}
 
 # %% ../../nbs/12_application/50_jobs.ipynb #b6f0d164
 def beside(data, features, reading):
@@ -447,6 +448,7 @@ def fit_job(options, table=None):
         raise UsageError("name the feature with --feature COLUMN or --feature-file FILE")
     source = options.data if table is None else table
     fitted = model.fit(source).fitted_
+    model.set_params(reading={n: v for n, v in model.reading.items() if n != "shell"})
     for text in fitted.roles.notes if options.quiet else ():
         note(text)
     seconds = time.perf_counter() - start

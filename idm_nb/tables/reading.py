@@ -32,22 +32,11 @@ from ..core.checks import LARGEST, MOST_AXES
 from .h5ad import COUNTED, SparseRows, columns_in_h5ad
 
 # %% ../../nbs/12_application/47_tables.ipynb #7d12fcc2
+# fmt: off
 GAPS = (
-    "",
-    ".",
-    "NA",
-    "N/A",
-    "n/a",
-    "#N/A",
-    "NaN",
-    "nan",
-    "NAN",
-    "NULL",
-    "null",
-    "None",
-    "-nan",
-    "<NA>",
+    "", ".", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "NULL", "null", "None", "-nan", "<NA>",
 )
+# fmt: on
 TRUE, FALSE = ("True", "TRUE", "true"), ("False", "FALSE", "false")
 
 
@@ -58,11 +47,6 @@ class UsageError(ValueError):
 def as_list(names):
     "The `names` as a list; a string is one name, and None is none."
     return [] if names is None else [names] if np.isscalar(names) else list(names)
-
-
-def reading(name, value):
-    "How an option of `read_table` is given to `TableMap`; the command writes it as `--name value`."
-    return f"reading={{{name!r}: {value}}}"
 
 # %% ../../nbs/12_application/47_tables.ipynb #d9c578e7
 @dataclass(frozen=True)
@@ -80,6 +64,8 @@ class Style:
     dates: dict | None = None
     sheet: str | None = None
     counts: bool | None = None
+    text: tuple = ()  # columns of words, with the usual gaps
+    shell: bool = False
 
     def __post_init__(self):
         if self.thousands == "." and self.decimal == ".":
@@ -100,6 +86,18 @@ class Style:
         "Numbers that mean a gap; they may be given with a point or a comma."
         plain = (mark.replace(",", ".") for mark in self.missing)
         return [float(mark) for mark in plain if is_number(mark)]
+
+    def option(self, name, value):
+        "An option of `TableMap` as it is typed: in Python, or for the command in a shell."
+        if self.shell:
+            words = [] if value is True else map(str, as_list(value))
+            return shlex.join([f"--{name}", *words])
+        written = value if value == "N" else repr(value)  # N stands for a number
+        return (
+            f"{name}={written}"
+            if name in ("ignore", "order")
+            else f"reading={{{name!r}: {written}}}"
+        )
 
     def number(self, cell):
         "The number in a cell, NaN in a gap; a `ValueError` if there is none."
@@ -128,32 +126,31 @@ def is_number(value, style=None):
 DATE = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?|\d{1,2}:\d\d(:\d\d(\.\d+)?)?"
 DATE += r"|\d{1,2}\W*[A-Za-z]{3,9}\W*\d{2,4}.*"
 NUMBER, UNIT = r"[-+]?\d{1,3}", r"[-+]?[\d.,]+\s*([^\d\s.,][^\d]{0,9})|([$€£])\s*[-+]?[\d.,]+"
-HINTS = {
-    rf"{NUMBER}(,\d{{3}})+": f"type {reading('decimal', repr(','))} if the comma begins the decimals, or "
-    + reading("thousands", "','"),
-    rf"{NUMBER}(,\d{{3}})+\.\d*": f"type {reading('thousands', repr(','))}",
-    r"[-+]?\d*,\d+(e[-+]?\d+)?": f"type {reading('decimal', repr(','))}",
-    r"[-+]?[\d.]*\.[\d.]*(,\d+)?": f"type {reading('thousands', repr('.'))} if the point separates "
-    "thousands, else write all decimals in one way",
-    rf"{NUMBER}([ \xa0\u202f'\u2019]\d{{3}})+([.,]\d+)?": f"type {reading('thousands', 'MARK')}",
+HINTS = {  # how cells are written, and options with which they are numbers
+    rf"{NUMBER}(,\d{{3}})+": "{} if the comma begins the decimals, or {}",
+    rf"{NUMBER}(,\d{{3}})+\.\d*": "{1}",
+    r"[-+]?\d*,\d+(e[-+]?\d+)?": "{0}",
+    r"[-+]?[\d.]*\.[\d.]*(,\d+)?": "{1} if the point separates thousands, else write all decimals in "
+    "one way",
+    rf"{NUMBER}([ \xa0\u202f'\u2019]\d{{3}})+([.,]\d+)?": "{1}",
 }
 
 
-def remedy(name, cells, style):
+def remedy(cells, style):
     "What to type if a column of numbers has cells that are none; None if it holds words."
     given = [cell for cell in dict.fromkeys(cells) if cell not in (*GAPS, *style.missing)]
-    bad, ignore = [c for c in given if not is_number(c, style)], f"ignore={[name]}"
+    bad, option = [c for c in given if not is_number(c, style)], style.option
     for pattern, hint in HINTS.items():
         if all(re.fullmatch(pattern, cell) for cell in bad):
-            mark = next((c for c in bad[0] if c not in "0123456789+-.,"), ",")
-            return hint.replace("MARK", repr(mark))
+            mark = next(c for c in bad[0] if c not in "0123456789+-")
+            return "type " + hint.format(option("decimal", ","), option("thousands", mark))
     if len(given) > 1 and bad == [cells[0]] and cells.count(cells[0]) == 1:
-        return f"type {reading('units', True)} if that line holds units"
+        return f"type {option('units', True)} if that line holds units"
     if len(bad) <= 3 and len(given) > 2 * len(bad):
-        return f"type {reading('missing', bad)} if that marks a gap, or correct it, or {ignore}"
+        return f"type {option('missing', bad)} if that marks a gap, or correct it"
     units = {match and (match[1] or match[2]) for match in (re.fullmatch(UNIT, c) for c in bad)}
     if len(units) == 1 and None not in units:
-        return f"write units in the name of the column, and plain numbers below it, or {ignore}"
+        return "write units in the name of the column, and plain numbers below it"
     return None
 
 # %% ../../nbs/12_application/47_tables.ipynb #2af68d98
@@ -202,8 +199,8 @@ def typed(column, style):
         return column, "holds complex numbers; write real and imaginary parts as columns"
     if kind == "b" and column.notna().all():
         return column.astype(bool), None
-    if kind in "biuf" and column.name not in style.words:
-        return usable(without_codes(column, style))
+    if kind in "biuf" and column.name not in (*style.words, *style.text):
+        return usable(without_codes(column, style), style)
     return from_text(column, style)
 
 
@@ -216,7 +213,7 @@ def without_codes(column, style):
     return column.mask(column.isin(style.codes)) if style.codes else column
 
 
-def usable(column):
+def usable(column, style):
     "The numbers of a `column` `(N,)`, and what is wrong with them, or None."
     values = column.to_numpy(float) if column.dtype.kind in "iuf" else np.zeros(1)
     bad = np.abs(values) > LARGEST  # false for NaN
@@ -224,9 +221,9 @@ def usable(column):
         return column, None
     row = column.index[bad][0]
     what = f"exceeds {LARGEST:g}" if np.isfinite(column[row]) else "is not finite"
-    mark = f"type {reading('missing', [f'{column[row]:g}'])} if that marks a gap, or "
+    mark = style.option("missing", [f"{column[row]:g}"])
     place = f"at data row {row} ({bad.sum()} such values in all)"
-    return column, f"{what} {place}; {mark}ignore={[column.name]}"
+    return column, f"{what} {place}; type {mark} if that marks a gap"
 
 # %% ../../nbs/12_application/47_tables.ipynb #b8ffe5b3
 def as_cell(value):
@@ -243,21 +240,22 @@ def from_text(column, style):
     text = [None if is_missing else as_cell(cell) for cell, is_missing in pairs]
     cells = pd.Series(text, column.index, dtype=object, name=column.name)
     distinct = cells.drop_duplicates()
-    gaps = {c for c in distinct if c is None or c in GAPS or c in style.missing}
-    words = [c for c in distinct if c not in gaps]
-    cells = cells.where(~cells.isin(gaps - {None}), None)
-    if column.name in style.words or column.name == style.index:
+    named = column.name == style.index or column.name in style.words
+    marks = {None, "", *style.missing, *(() if named else GAPS)}  # None may be a word
+    words = [c for c in distinct if c not in marks]
+    cells = cells.where(~cells.isin(marks - {None}), None)
+    if named or column.name in style.text:
         return cells, None
     if all(is_number(word, style) for word in words):
         numbers = {word: style.number(word) for word in words}
         found = cells.map(numbers).astype(float)
         if words and all(word in (*TRUE, *FALSE) for word in words) and cells.notna().all():
             return found.astype(bool), None
-        return usable(without_codes(found, style))
+        return usable(without_codes(found, style), style)
     dates = as_dates(cells, (style.dates or {}).get(column.name))
     if dates is not None:
         return dates, None
-    hint = remedy(column.name, [str(c) for c in column], style)
+    hint = remedy([str(c) for c in column], style)
     if hint is None:
         return cells, None
     row = next(k for k, c in zip(cells.index, cells) if c is not None and not is_number(c, style))
@@ -306,6 +304,7 @@ class Table:
     arrays : dict from an array of a file to the list of its columns, if these have other names
     counts : bool, were the genes of cells counts, which are now logarithms
     scale : "standard" or "none", what `TableMap` does with units by default
+    style : Style, how the table was written
 
     Examples
     --------
@@ -325,6 +324,7 @@ class Table:
     arrays: dict = field(default_factory=dict)
     counts: bool = False
     scale: str = "standard"
+    style: Style = Style()
 
     names = property(lambda self: list(self.frame.columns))
     rows = property(lambda self: self.frame.index.to_numpy())
@@ -419,7 +419,9 @@ def table_of(frame, style=None, source="table", index=None, notes=(), first=1):
         where = ", ".join(f"{count} in {name!r}" for name, count in counts.items() if count)
         marks = shlex.join(style.missing)
         notes.append(f"gaps marked by {marks}: {where or 'none; is the mark right?'}")
-    about = dict(source=str(source), index=style.index, data=list(frame.columns), notes=notes)
+    about = dict(
+        source=str(source), index=style.index, data=list(frame.columns), notes=notes, style=style
+    )
     return Table(**about, **typed_frame(frame, style))
 
 
@@ -499,13 +501,13 @@ def encoding_of(path, style):
     wide = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     encoding = style.encoding or wide
     if b"\0" in start and "16" not in encoding:
-        raise not_text(path, encoding)
+        raise not_text(path, encoding, style)
     return encoding
 
 
-def not_text(path, encoding):
+def not_text(path, encoding, style):
     "The error for a file at `path` that is not text in the `encoding`."
-    kind, latin = encoding.removesuffix("-sig").upper(), reading("encoding", "'latin-1'")
+    kind, latin = encoding.removesuffix("-sig").upper(), style.option("encoding", "latin-1")
     return ValueError(f"{path} is not {kind} text; type {latin}, or what it is")
 
 # %% ../../nbs/12_application/47_tables.ipynb #7c6c4a0a
@@ -533,20 +535,20 @@ def heading(first, path, style):
     return Heading(distinct(names, path, "one of them"), unnamed, index, True, notes)
 
 
-def named_columns(frame, head, path):
+def named_columns(frame, head, path, style):
     "A frame without the unnamed columns, which must have no entry."
     lost = [name for name in head.unnamed if not is_gap(frame[name]).all()]
     if lost:
-        then = f"name all in one line, or type {reading('skip', 'N')} for N lines above it"
+        then = f"name all in one line, or type {style.option('skip', 'N')} for N lines above it"
         raise ValueError(f"{path}: {lost[0]} has no name; {then}")
     return frame.drop(columns=head.unnamed) if head.unnamed else frame
 
 # %% ../../nbs/12_application/47_tables.ipynb #833d15ce
-def too_wide(path, names, cells, line=None):
+def too_wide(path, style, names, cells, line=None):
     "The error for a line with more cells than there are names."
     then = "correct that line"
     if names == 1 or cells > names + 1:
-        then = f"type {reading('skip', 'N')} for N lines above the names, if there are any"
+        then = f"type {style.option('skip', 'N')} for N lines above the names, if there are any"
     elif cells > names:
         then += ", or put a comma before the first name if the first column names the rows"
     where = "the first lines" if line is None else f"line {line}"
@@ -572,7 +574,7 @@ def first_lines(file, path, style):
     if head.named and not widest:
         raise ValueError(f"{path} holds column names but no rows")
     if widest > len(head.names):
-        raise too_wide(path, len(head.names), widest)
+        raise too_wide(path, style, len(head.names), widest)
     return mark, head, above
 
 # %% ../../nbs/12_application/47_tables.ipynb #b331e79a
@@ -592,6 +594,7 @@ def text_frames(path, style, rows=None):
             mark, head, above = first_lines(file, path, style)
         with open_text(path, encoding) as file:
             list(islice(file, above))
+            words = {*style.words, head.index}
             reader = pd.read_csv(
                 file,
                 iterator=True,
@@ -600,33 +603,33 @@ def text_frames(path, style, rows=None):
                 names=head.names,
                 header=None,
                 index_col=False,
-                dtype={n: str for n in {head.index, *style.words} & {*head.names}},
+                dtype={n: str for n in [*words, *style.text] if n in head.names},
                 decimal=style.decimal,
-                na_values=list(GAPS),
+                na_values={n: [""] if n in words else list(GAPS) for n in head.names},
                 keep_default_na=False,
                 skipinitialspace=True,
                 low_memory=False,  # one type a column, also if words follow numbers
             )
-            while (frame := next_frame(reader, path, len(head.names), above)) is not None:
-                frame, notes = without_blank(named_columns(frame, head, path))
+            while (frame := next_frame(reader, path, style, len(head.names), above)) is not None:
+                frame, notes = without_blank(named_columns(frame, head, path, style))
                 yield frame, head.index, [*head.notes, *notes]
     except UnicodeError:
-        raise not_text(path, encoding) from None
+        raise not_text(path, encoding, style) from None
 
 
-def next_frame(reader, path, names, above):
+def next_frame(reader, path, style, names, above):
     "The next rows of a `reader` of pandas, or None; a line with more than `names` cells is an error."
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
             return next(reader, None)
         except pd.errors.ParserWarning:
-            raise too_wide(path, names, names + 1) from None
+            raise too_wide(path, style, names, names + 1) from None
         except pd.errors.ParserError as error:
             found = re.search(r"in line (\d+), saw (\d+)", str(error))
             if found is None:
                 raise
-            raise too_wide(path, names, int(found[2]), above + int(found[1])) from None
+            raise too_wide(path, style, names, int(found[2]), above + int(found[1])) from None
 
 # %% ../../nbs/12_application/47_tables.ipynb #e98b5d49
 def read_sheet(path, style):
@@ -644,7 +647,7 @@ def read_sheet(path, style):
     first = ["" if c is None or c != c else str(c).strip() for c in cells.iloc[filled[0]]]
     head = heading(first, path, style)
     start = filled[0] + 1 + style.units if head.named else style.skip
-    frame = named_columns(cells.iloc[start:].set_axis(head.names, axis=1), head, path)
+    frame = named_columns(cells.iloc[start:].set_axis(head.names, axis=1), head, path, style)
     frame, notes = without_blank(frame)
     others = [name for name in sheets if name != sheet]
     notes += [f"read sheet {sheet!r}; others: {', '.join(others)} (option sheet)"] * bool(others)
@@ -798,6 +801,7 @@ def read_table(path, **style):
     missing : sequence, default (), cells or numbers that mean a gap, beside "", "NA", "nan" and such;
         numbers are compared as numbers
     words : sequence of str, default (), columns whose entries are words, also if they look like numbers
+        or like "NA": only an empty cell, and what `missing` says, is a gap
     dates : dict, default None: found; formats of columns of dates, such as {"day": "%d/%m/%Y"}
     sheet : str, default None (the first), sheet of an Excel file
     counts : bool, default None, are the genes of an h5ad file counts; see `idm_nb.tables.single_cells.fit`
