@@ -59,16 +59,8 @@ def red(explorer):
 
 def test_every_slider_moves_the_picture(explorer):
     seen, controls = [], explorer.controls
-    for name, value in (
-        ("iteration", 2),
-        ("point", 11),
-        ("neighbors", 20),
-        ("turn", 90),
-        ("tilt", -10),
-        ("solid", False),
-        ("colour", "column 2"),
-        ("iteration", 0),
-    ):
+    moves = dict(iteration=2, point=11, neighbors=20, turn=90, tilt=-10, solid=False)
+    for name, value in (*moves.items(), ("colour", "column 2"), ("iteration", 0)):
         getattr(controls, name).value = value
         seen.append(explorer.picture.png())
     assert len(set(seen)) == len(seen)
@@ -136,11 +128,10 @@ def test_another_tau_takes_more_steps(widgets):
 def test_taus_of_a_sequence(widgets):
     several = IteratedDiffusionMap(3, tau=[0.5, 0.9], regressor="kernel", random_state=0).fit(X, Y)
     explorer = explore(several, canvas="image")
-    assert (
-        explorer.controls.tau.value == 0.9 and "tau = 0.50, 0.90" in explorer.controls.status.value
-    )
-    explorer.controls.tau.value = 0.7
-    explorer.controls.tau.value = 0.9  # back to what was fitted
+    controls = explorer.controls
+    assert controls.tau.value == 0.9 and "tau = 0.50, 0.90" in controls.status.value
+    controls.tau.value = 0.7
+    controls.tau.value = 0.9  # back to what was fitted
     assert explorer.exploration.clouds.taus == (0.5, 0.9)
 
 
@@ -170,24 +161,12 @@ def test_with_diffusion_maps(widgets):
 
 
 def test_colours(model, branched):
-    assert list(Exploration(model).colours) == [
-        "angle of the feature",
-        "feature 0",
-        "feature 1",
-        "angle of the held-out feature",
-        "held-out feature 0",
-        "held-out feature 1",
-        "column 0",
-        "column 1",
-        "column 2",
-    ]
-    found = Exploration(branched).colours
+    names = list(Exploration(model).colours)
+    assert names[:3] == ["angle of the feature", "feature 0", "feature 1"] and len(names) == 9
+    found, branch = Exploration(branched).colours, branched.branch_
     assert list(found)[:3] == ["feature", "held-out feature", "branch"]
-    assert found["branch"].kind == "label" and np.array_equal(
-        found["branch"].values, branched.branch_
-    )
-    codes = found["branch"].codes
-    assert all(np.ptp(codes[branched.branch_ == b]) == 0 for b in np.unique(branched.branch_))
+    assert found["branch"].kind == "label" and np.array_equal(found["branch"].values, branch)
+    assert all(np.ptp(found["branch"].codes[branch == b]) == 0 for b in np.unique(branch))
 
 
 def test_the_feature_is_that_of_the_fit(branched):
@@ -221,6 +200,8 @@ def test_rows_have_the_names_that_they_were_given(model, widgets):
     assert "neighbours of patient 28 (row 28) the feature" in explorer.controls.status.value
     assert explorer.controls.point.options[28] == ("patient 28 (row 28)", 28)
     thin = Exploration(model, names=names, max_points=100)
+    assert len(thin.rows) == 100 and np.allclose(thin.features, Y[thin.rows])
+    assert np.array_equal(thin.clouds.points[1], model.embeddings_[1][thin.rows])
     assert thin.names == [f"patient {k} (row {k})" for k in thin.rows]
     page = explorer_html(model, names=["</script>", *names[1:]])
     assert "patient 1 (row 1)" in page and page.count("</script>") == 1
@@ -245,36 +226,19 @@ def test_the_picture_says_what_its_colours_mean(explorer, branched):
 
 
 def test_without_widgets_the_notebook_says_what_to_install(explorer):
-    bundle = explorer._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" in bundle
-    assert "pip install 'idm_nb[notebook]'" in bundle["text/plain"] == repr(explorer)
-    assert "VBox" not in bundle["text/plain"]
-
-
-def test_the_example_in_jupyter_warns_of_nothing(widgets):
     with warnings.catch_warnings():
         warnings.simplefilter("error", FutureWarning)
-        fitted = IteratedDiffusionMap(2, regressor="kernel", random_state=0).fit(X, Y)
-        explorer = explore(fitted, canvas="image")
-        explorer.controls.tau.value = 0.5
-        explorer._repr_mimebundle_()
-        fitted._repr_mimebundle_()
+        bundle = explorer._repr_mimebundle_()
+        explorer.exploration.model._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert "pip install 'idm_nb[notebook]'" in bundle["text/plain"] == repr(explorer)
 
 
-def test_rows_that_coincide():
+def test_rows_that_coincide_and_one_column():
     twice = IteratedDiffusionMap(1, random_state=0).fit(np.r_[X, X[:50]], np.r_[Y, Y[:50]])
     e = Exploration(twice)
     assert len(e.rows) == 350 and np.array_equal(e.clouds.points[1], twice.embedding_)
     assert {3, 303} <= set(e.clouds.near(1, 3, 5))
-
-
-def test_many_points_are_thinned(model):
-    e = Exploration(model, max_points=100)
-    assert len(e.rows) == 100 and np.array_equal(e.clouds.points[1], model.embeddings_[1][e.rows])
-    assert np.allclose(e.features, Y[e.rows])
-
-
-def test_one_column():
     line = IteratedDiffusionMap(1, random_state=0).fit(X[:, :1], Y[:, 0])
     assert "idm-explorer" in explorer_html(line)
 
@@ -292,7 +256,6 @@ def test_ipywidgets_absent(model, monkeypatch, tmp_path):
 
 
 def test_ipympl_absent(model, widgets, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ipympl", None)
     monkeypatch.setitem(sys.modules, "ipympl.backend_nbagg", None)
     assert type(explore(model).canvas).__name__ == "PlainCanvas"
     with pytest.raises(ImportError):
@@ -300,24 +263,16 @@ def test_ipympl_absent(model, widgets, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "make, error, words",
+    "made, error, words",
     [
-        (
-            lambda: DiffusionMap(2).fit(X),
-            TypeError,
-            "model must be a fitted IteratedDiffusionMap, got DiffusionMap",
-        ),
-        (
-            lambda: make_pipeline(StandardScaler(), IteratedDiffusionMap(1)).fit(X, Y),
-            TypeError,
-            r"pipeline\[-1\]",
-        ),
-        (lambda: IteratedDiffusionMap(), NotFittedError, "not fitted"),
+        (DiffusionMap(2), TypeError, "model must be a fitted IteratedDiffusionMap, got Diffusion"),
+        (make_pipeline(StandardScaler(), IteratedDiffusionMap(1)), TypeError, r"pipeline\[-1\]"),
+        (IteratedDiffusionMap(), NotFittedError, "not fitted"),
     ],
 )
-def test_wrong_models(make, error, words):
+def test_wrong_models(made, error, words):
     with pytest.raises(error, match=words):
-        save_explorer(make(), "never.html")
+        save_explorer(made if error is NotFittedError else made.fit(X, Y), "never.html")
 
 
 def test_bad_arguments(model, widgets, tmp_path):
@@ -333,17 +288,14 @@ def test_bad_arguments(model, widgets, tmp_path):
 
 
 def test_page(model, tmp_path):
-    save_explorer(
-        model, tmp_path / "page.html", title="A <torus> for $5", max_points=200, max_columns=1
-    )
+    options = dict(title="A <torus> for $5", max_points=200, max_columns=1)
+    save_explorer(model, tmp_path / "page.html", **options)
     page = (tmp_path / "page.html").read_text()
     assert "A &lt;torus&gt; for $5" in page and "http" not in page and "NaN" not in page
     assert '"column 0"' in page and '"column 1"' not in page
     assert page.count("<label>") == page.count("</label>") == 6  # every control has one
     assert page.count('aria-label="') == page.count("<canvas") + 1  # and every picture
-    save_explorer(
-        model, tmp_path / "again.html", title="A <torus> for $5", max_points=200, max_columns=1
-    )
+    save_explorer(model, tmp_path / "again.html", **options)
     assert (tmp_path / "again.html").read_text() == page
 
 
