@@ -37,8 +37,7 @@ def strata_of(features, size=STRATUM):
 
 
 def differences(table, strata, second, groups):
-    """Differences of columns within strata, @eq-effect; `table` `(n, m)`, `strata` and `groups`
-    `(n,)`, `second` `(n,)`."""
+    "Differences and effects of the columns of `table` `(n, m)` in strata, and the weight, @eq-effect."
     n = [np.bincount(strata, side, strata.max() + 1) for side in (~second, second)]
     weight = n[0] * n[1] / np.maximum(n[0] + n[1], 1)
     kept = np.flatnonzero(weight[strata])
@@ -76,8 +75,7 @@ def smooth_means(values, strata):
 
 
 def cut_level(points, table, features, groups, seed=0, n_cuts=CUTS):
-    """Effect that 95 % of smooth cuts of one branch do not exceed in any column; `points` `(n, p)`,
-    `table` `(n, m)`, `features` `(n, q)`, `groups` `(n,)`."""
+    "Effect that 95 % of smooth cuts of one branch exceed in no column of `table` `(n, m)`."
     rng, strata, found = np.random.RandomState(seed), strata_of(features), []
     group = np.unique(groups, return_inverse=True)[1].ravel()
     per_group = np.bincount(group)

@@ -87,8 +87,7 @@ def follow(sets, v, side):
 
 
 def near_rows(points, groups, *ratios):
-    """Which rows `(n, n)` are near, in units of the sparser of their groups, @eq-joined, for some
-    ratios; `points` `(n, m)`."""
+    "Which of the `points` `(n, m)` are near, one `(n, n)` for each of the `ratios`, @eq-joined."
     distance, k = distances(points), few(len(points))
     (length, inverse), found = lengths_of(distance, k), []
     for ratio in ratios:
@@ -122,8 +121,7 @@ def sides_of_gap(points, features):
 
 # %% ../../nbs/08_branches/31_graph.ipynb #de615a2d
 def until_met(joined, up, arms):
-    """Rows of each arm up to the level at which it meets another, if rows are added from its middle
-    on; `joined` `(n, n)`, `up` `(n,)`."""
+    "Rows of each arm, from its middle down to where it meets another; `joined` is `(n, n)`."
     n, met, seeds = len(up), {}, np.zeros((len(up), len(arms)))
     for j, rows in enumerate(arms):
         seeds[rows[up[rows] >= np.median(up[rows])], j] = 1
@@ -166,8 +164,7 @@ def without_strangers(points, sets):
 
 # %% ../../nbs/08_branches/31_graph.ipynb #forks001
 def rows_of_fork(sets, up, arms, here, groups, joined, near, close):
-    """Own rows of the trunk and of each arm at a fork, in this order; `up` `(N,)`, and three matrices
-    `(n, n)` of the rows `here` `(n,)` that are joined."""
+    "Own rows of the trunk and of each arm; `joined`, `near` and `close` are `(n, n)` for n rows."
     up_here, own = up[here], [here[:0] for _ in arms]
     met = {**until_met(joined, up_here, groups), **until_met(near, up_here, groups)}
     close = until_met(close, up_here, groups)
@@ -179,8 +176,7 @@ def rows_of_fork(sets, up, arms, here, groups, joined, near, close):
 
 
 def look_at_fork(points, sets, up, v, side):
-    """The sets after an arm has been cut from its trunk `v`, or None, and the rows of the sets at the
-    fork, a dict; `points` `(N, m)`, `up` `(N,)`."""
+    "The sets after an arm was cut from its trunk `v`, or None; and the rows of the fork by set."
     arms = sets.beside(v, side)
     here, groups, whole = rows_at(up, sets, arms, side, v)
     joined, near, close = near_rows(points[here], groups, APART, NEAR_VOLUME, None)
@@ -199,7 +195,7 @@ def look_at_fork(points, sets, up, v, side):
 
 
 def first_cut(points, heights, sets):
-    "The sets after the first arm that ends at a fork has been cut from its trunk, or None, and the forks."
+    "The sets after the first arm that ends at a fork was cut, or None, and the forks."
     forks = []
     for side, up in (1, heights), (0, -heights):
         degree = np.bincount(sets.links[:, 1 - side], minlength=len(sets.window))
@@ -267,8 +263,7 @@ def with_node(ends, rows, heights, a, level, least):
 
 
 def next_join(points, ranks, ends, rows, count, size):
-    """Rows of one part, nearest first, and the rows of another that they face, if these parts are joined
-    next, or None; `points` `(N, m)`, `ranks` `(N,)`."""
+    "Rows of a part, nearest first, and rows of another that they face, to be joined; or None."
     part = np.unique(classes(ends.max() + 1, ends)[ends[rows, 0]], return_inverse=True)[1]
     if part.max() == 0:
         return None
@@ -286,8 +281,7 @@ def next_join(points, ranks, ends, rows, count, size):
 
 
 def rejoined(points, heights, ends, rows, count, size):
-    """Ends and rows, after parts that meet in one window were joined there, until `count` are left;
-    `points` `(N, m)`, `heights` `(N,)`, `ends` `(A, 2)`, `rows` `(N,)`."""
+    "`ends` `(A, 2)` and `rows` `(N,)` of arcs after parts that meet were joined, down to `count`."
     least, ranks = 2 * few(len(points)), np.argsort(np.argsort(heights, kind="stable"))
     while (joined := next_join(points, ranks, ends, rows, count, size)) is not None:
         own, beside = joined
@@ -466,8 +460,7 @@ def read_graph(points, features, sets):
 
 
 def graph_of_pieces(points, features, piece, log_odds, window):
-    """Nodes, ends, membership and odds of `Branches`, found inside each piece, and the rows of all
-    windows; `points` `(N, m)`, `features` `(N, n)`, `piece` `(N,)`."""
+    "Nodes, ends, membership, odds and size of `Branches`, found inside each `piece` `(N,)`."
     ends, membership, nodes, size = [], np.empty(len(points), dtype=int), 0, 0
     programmes = []
     for p in range(piece.max() + 1):

@@ -69,8 +69,7 @@ def linked(rows, sets, other_rows, other_sets):
 
 
 class WindowSets(Storage):
-    """Windows cut into sets, and the links between sets of windows that overlap; never changed;
-    `windows` `(w,)`, `labels` `(w,)`."""
+    "`windows` cut into sets by `labels`, and links of sets in overlapping windows; never changed."
 
     def __init__(self, windows, pairs, labels, size):
         self.windows, self.pairs, self.labels, self.size = windows, pairs, labels, size
@@ -107,8 +106,7 @@ LOG_ODDS = 3.0  # in nats, that a cut must bring over its windows
 
 
 def best_on_tree(scores, order, parent, changes):
-    """The choice at each vertex with the largest sum of scores and changes, found exactly; `scores`
-    `(c,)`, `order` `(n,)`, `parent` `(n,)`, `changes` `(c_parent, c)`."""
+    "The largest sum of scores and changes over a tree, and the choice `(n,)` that has it, exactly."
     total, follow, chosen = list(scores), {}, np.zeros(len(scores), dtype=int)
     for v in order[:0:-1]:
         both = changes[v] + total[v]
@@ -157,8 +155,7 @@ def one_to_one(links):
 
 
 def carried(points, windows, best, price):
-    """The cut `(evidence, labels)` that each window has from the windows before it, or None: a window with
-    evidence passes its `best` cut on, until another one has evidence for other sets; `points` `(N, m)`."""
+    "Cut that each window gets from those before it, or None; `best` holds the windows' own cuts."
     found, rows, sets, start = [None] * len(windows), None, None, 0
     for i, (w, (evidence, labels)) in enumerate(zip(windows, best)):
         if evidence > 0:
@@ -188,8 +185,7 @@ def with_carried(points, windows, candidates, price):
 
 # %% ../../nbs/08_branches/30_level_sets.ipynb #9c230cb0
 class Programme:
-    """The choice of a candidate in each window with the largest sum of evidence and costs;
-    `features` `(N, n)`, `windows` `(size,)`, `candidates` `(evidence, labels)`."""
+    "The choice of a candidate cut in each window with the largest sum of evidence and costs."
 
     def __init__(self, features, windows, candidates, log_odds):
         N, size = len(features), len(windows[0])

@@ -15,8 +15,7 @@ from ..core.files import Storage
 
 # %% ../../nbs/08_branches/32_support.ipynb #ff87118f
 class GluedGraph(Storage):
-    """A graph, some of whose branches are glued together where they share feature values; `nodes`
-    `(v,)`, `ends` `(b, 2)`."""
+    "A graph, some of whose branches `(b, 2)` are glued together where they share feature values."
 
     def __init__(self, nodes, ends):
         v, self.levels, self.spans = len(nodes), nodes, np.sort(ends, axis=1)

@@ -18,8 +18,7 @@ from ..diffusion.numerics import Search
 
 # %% ../../nbs/05_flow/15_flow.ipynb #7f77cc2e
 def explained_steps(points, values, neighbors):
-    """How much of the steps from each point to its neighbours the feature explains; `points` `(N,
-    m)`, `values` `(N, n)`, `neighbors` `(N, k)`."""
+    "Squares `(3, N)`: steps to neighbours that `values` explain, all steps, changes of `values`."
     n = values.shape[1]
     explained, total, changed = np.empty((3, len(points)))
     width = 16 * neighbors.shape[1] * (n + points.shape[1])

@@ -20,8 +20,7 @@ NEGLIGIBLE = 1e-3  # smaller weights of a change of the lengths are dropped
 
 
 class Change(Storage):
-    """What one step has changed of the squared lengths of the closed form, times a weight; `points`
-    `(N, m)`, `images` `(N, M)`."""
+    "What one step changes of the squared lengths of the closed form, times a `weight`."
 
     def __init__(self, weight, points, images, time):
         self.weight, self.points, self.images, self.time = weight, points, images, time
@@ -60,8 +59,7 @@ MOST_COMPONENTS = 500  # of "auto"; in many dimensions the rule asks for more th
 
 
 class DiffusionStep(Storage):
-    """One step of the iteration: from a metric to images of norm one, and to those of new points;
-    `sizes` `(int, int)`."""
+    "One step of the iteration: from a metric to images `(N, M)` of norm one, also of new points."
 
     def __init__(self, metric, sizes, time_factor, random_state=None):
         self.metric, N, (near, n) = metric, len(metric.points), sizes

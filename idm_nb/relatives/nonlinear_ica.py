@@ -334,8 +334,7 @@ class MetricMap(SpectralMap):
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #175c3629
 def undetermined_share(known, function):
-    """Share of the variance of a function that other functions do not determine, from 0 to about 1;
-    `known` `(N, k)`."""
+    "Share of the variance of a `function` `(N,)` that `known` ones `(N, k)` do not determine."
     graph = NeighborGraph(known, min(72, len(known) - 1))
     left_out = LocalRegression(reaches=(8, 16)).fit(graph, function[:, None]).predictions_[:, 0]
     return float(np.mean((function - left_out) ** 2) / max(np.var(function), 1e-300))
@@ -372,8 +371,7 @@ def product_angle(pair, others, weight):
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #04081c5f
 def unmix(functions, rates, chosen, weight):
-    """Rotation that separates chosen eigenfunctions of nearly equal eigenvalues; `functions` `(N,
-    M)`, `rates` `(M,)`, `weight` `(N,)`."""
+    "Rotation that separates `chosen` columns of `functions` `(N, M)` with nearly equal `rates`."
     others = np.setdiff1d(np.arange(1, len(rates)), chosen)
     rotation, own = np.eye(len(chosen)), rates[chosen]
     pairs = [(i, j) for j in range(len(chosen)) for i in range(j)]

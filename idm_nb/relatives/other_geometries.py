@@ -30,8 +30,7 @@ from .nonlinear_ica import MetricMap, checked_sizes
 
 # %% ../../nbs/10_relatives/42_other_geometries.ipynb #8a7960c9
 class ConformalMetric(Metric):
-    """Euclidean lengths in local units: `length^2 = scale(x) scale(y) |y - x|^2`; `points` `(N,
-    m)`, `scales` `(N,)`."""
+    "Squared lengths in local units, `scale(x) scale(y) |y - x|^2`; `scales` are `(N,)`."
 
     def __init__(self, points, scales):
         self.points, self.scales = points, scales

@@ -69,8 +69,7 @@ def columns_shown(X, names, most):
 
 
 def colourings(features, held_out, branch, data, names=None):
-    """All colourings of the points, a dict from name to `Colouring`; `features` and `held_out` `(N,
-    n)`, `branch` `(N,)`, `data` `(N, m)`."""
+    "All colourings of N points, a dict from name to `Colouring`; `data` is `(N, m)`."
     found = feature_colours(features, "feature") | feature_colours(held_out, "held-out feature")
     if branch.max() > 0:
         found["branch"] = Colouring(branch, "label")
@@ -137,8 +136,7 @@ def row_names(names, n, shown):
 
 # %% ../../nbs/11_study/46_explorer.ipynb #a4d0db5d
 class Exploration:
-    """Neighbours, colours and spreads of a fitted model, without a picture; `y` `(N,)`,
-    `max_columns` `(all, or 50 of a wide table)`."""
+    "Neighbours, colours and spreads of a fitted model, at `max_points` rows, without a picture."
 
     def __init__(self, model, y=None, *, names=None, max_points=5000, max_columns=None):
         check_explorable(model)

@@ -132,7 +132,7 @@ def shuffled_rows(n, groups, rng):
 
 # %% ../../nbs/11_study/44_relevance.ipynb #6523efe4
 def shares_with_draws(rows, functions, groups, count, rng):
-    "Relevance `(m,)` by projection of `rows` on `functions`, and draws `(count, m)` from the null hypothesis."
+    "Shares `(m,)` of `rows` on `functions`, and `(count, m)` under the null hypothesis."
     units = unit_columns(rows)
     # a column with fewer cells that are not zero is like a few rows
     enough = np.asarray((rows != 0).sum(axis=0)).ravel() >= 4 * functions.shape[1]
@@ -142,7 +142,7 @@ def shares_with_draws(rows, functions, groups, count, rng):
 
 
 def growth_of_error(predict, X, y, copies):
-    "Growth `(N, p)` of the squared error of each row; the p `copies` hold the rows once or several times."
+    "Growth `(N, p)` of squared errors; each of p `copies` holds the rows once or several times."
     n = len(y)
     error = lambda Z: np.sum((np.tile(y, (Z.shape[0] // n, 1)) - predict(Z)) ** 2, axis=1)
     usual = error(X)
@@ -182,7 +182,7 @@ def by_projection(model, X, n_functions, groups, count, rng):
 
 
 def by_permutation(model, X, y, n_rows, regressor, groups, count, rng):
-    "`growth_with_draws` for at most `n_rows` of the rows `X`, whose columns get their stand-ins one by one."
+    "`growth_with_draws` for at most `n_rows` of the rows `X`, with stand-ins column by column."
     rows = check_points(X, min_points=8)
     every = np.arange(len(rows))
     chosen = some_rows(every, every if groups is None else groups, n_rows, rng)
