@@ -22,6 +22,7 @@ BROWSER = os.environ.get("IDM_NB_BROWSER")
 if not BROWSER:
     pytest.skip("set IDM_NB_BROWSER to a Chromium to run", allow_module_level=True)
 playwright = pytest.importorskip("playwright.sync_api")
+nbformat = pytest.importorskip("nbformat")
 
 CELL = """\
 from idm_nb import IteratedDiffusionMap, explore
@@ -44,20 +45,11 @@ def chromium():
 def server(request, tmp_path_factory):
     pytest.importorskip("jupyterlab" if request.param == "lab" else "notebook")
     folder, token = tmp_path_factory.mktemp(request.param), secrets.token_hex(16)
+    kernel = dict(name="python3", display_name="Python 3", language="python")
     for canvas in ("ipympl", "image"):
-        cell = dict(
-            cell_type="code",
-            id="a",
-            metadata={},
-            outputs=[],
-            execution_count=None,
-            source=CELL.format(canvas=canvas),
-        )
-        kernel = dict(name="python3", display_name="Python 3", language="python")
-        notebook = dict(
-            cells=[cell], metadata=dict(kernelspec=kernel), nbformat=4, nbformat_minor=5
-        )
-        (folder / f"{canvas}.ipynb").write_text(json.dumps(notebook))
+        cell = nbformat.v4.new_code_cell(CELL.format(canvas=canvas))
+        notebook = nbformat.v4.new_notebook(cells=[cell], metadata=dict(kernelspec=kernel))
+        nbformat.write(notebook, folder / f"{canvas}.ipynb")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

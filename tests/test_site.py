@@ -15,7 +15,7 @@ from tools import site
 ADDRESSES = {re.sub(r"/\d+[a-z]?_", "/", name_of(path)) + ".html" for path in NOTEBOOKS}
 SIZES = {  # pages and words of each shelf today, and the goal: delete before you add
     "guide": (10, 7890, (14, 13000)),
-    "method": (30, 44450, (30, 45000)),
+    "method": (30, 44480, (30, 45000)),
     "source": (25, 7100, (25, 12500)),
     "evidence": (6, 9650, (10, 10000)),
 }

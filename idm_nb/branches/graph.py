@@ -7,7 +7,6 @@ __all__ = ['Branches']
 
 # %% ../../nbs/08_branches/31_graph.ipynb #a647ae68
 from itertools import combinations
-from types import SimpleNamespace
 
 import numpy as np
 import scipy.sparse as sp
@@ -350,20 +349,20 @@ def simplified(ends, rows, limit):
             ends[ends == ends[a, 1]] = ends[a, 0]
 
 # %% ../../nbs/08_branches/31_graph.ipynb #votes-code
-def voters_of(found, points, features, own=-1):
-    """The rows that vote for the branches of other rows; `points` `(q, m)`, `features` `(q, n)`, `own` `(q, 1)`."""
-    k, count = max(4, found.size // 2), max(4, int(np.ceil(2 * np.log(found.size / 2))))
-    search, k = Search(found.features), min(k + 1, len(found.features))
+def voters_of(search, known, size, points, features, own=-1):
+    "Squared distances and numbers `(q, c)` of the rows of `search`, with features `known`, that vote."
+    k, count = max(4, size // 2), max(4, int(np.ceil(2 * np.log(size / 2))))
+    beside, k = Search(known), min(k + 1, len(known))
     own, count = np.broadcast_to(own, (len(points), 1)), min(count, k - 1)
     squares, voters = np.empty((len(points), count)), np.empty((len(points), count), dtype=int)
     for piece in chunks(len(points), 8 * k * (points.shape[1] + 2)):
-        rows = search.nearest(features[piece], k)[0]
-        square = np.sum((found.search.points[rows] - points[piece, None]) ** 2, axis=2)
+        rows = beside.nearest(features[piece], k)[0]
+        square = np.sum((search.points[rows] - points[piece, None]) ** 2, axis=2)
         square[rows == own[piece]] = np.inf
         order = np.argsort(square, axis=1, kind="stable")[:, :count]
         squares[piece] = np.take_along_axis(square, order, axis=1)
         voters[piece] = np.take_along_axis(rows, order, axis=1)
-    return squares, found.membership[voters]
+    return squares, voters
 
 
 def shares_of_votes(squares, branches, sharpness, n_branches):
@@ -374,33 +373,28 @@ def shares_of_votes(squares, branches, sharpness, n_branches):
     return np.stack(own, axis=1) / weights.sum(axis=1, keepdims=True)
 
 
-def likeliest_sharpness(found):
-    "The sharpness with which votes of other rows most likely give training rows of `found` their branch."
-    n = len(found.features)
+def likeliest_sharpness(search, features, membership, size):
+    "The sharpness with which votes of other rows most likely give rows their branch `(n,)`."
+    n, masses = len(features), np.bincount(membership)
     rows = np.unique(np.linspace(0, n - 1, MOST_LOOKS).astype(int))
-    given = voters_of(found, found.search.points[rows], found.features[rows], rows[:, None])
-    branch, tried = found.membership[rows], 2.0 ** np.arange(-3, 7)
-    shares = (
-        shares_of_votes(*given, s, found.n_branches)[np.arange(len(rows)), branch] for s in tried
-    )
-    # one of n + 1 votes is that of a row drawn at random
-    return float(
-        tried[np.argmax([np.log(n * own + found.masses[branch] / n).sum() for own in shares])]
-    )
+    own = rows[:, None]
+    squares, voters = voters_of(search, features, size, search.points[rows], features[rows], own)
+    branch, tried, likelihood = membership[rows], 2.0 ** np.arange(-3, 7), []
+    for sharpness in tried:
+        shares = shares_of_votes(squares, membership[voters], sharpness, len(masses))
+        share = shares[np.arange(len(rows)), branch]
+        # one of n + 1 votes is that of a row drawn at random
+        likelihood.append(np.log(n * share + masses[branch] / n).sum())
+    return float(tried[np.argmax(likelihood)])
 
 
 def by_votes(points, features, branches, size, new_points, new_features):
     "Branches `(q,)` of new rows by votes of others."
-    known = SimpleNamespace(
-        search=Search(points),
-        features=features,
-        membership=branches,
-        size=size,
-        n_branches=branches.max() + 1,
-        masses=np.bincount(branches),
-    )
-    votes = voters_of(known, new_points, new_features)
-    return shares_of_votes(*votes, likeliest_sharpness(known), known.n_branches).argmax(axis=1)
+    search = Search(points)
+    squares, voters = voters_of(search, features, size, new_points, new_features)
+    sharpness = likeliest_sharpness(search, features, branches, size)
+    shares = shares_of_votes(squares, branches[voters], sharpness, branches.max() + 1)
+    return shares.argmax(axis=1)
 
 # %% ../../nbs/08_branches/31_graph.ipynb #odds0001
 def odds_of(programmes, membership, nodes, ends, heights):
@@ -526,7 +520,8 @@ class Branches(Storage):
         found = graph_of_pieces(points, self.features, piece, log_odds, window)
         self.nodes, self.ends, self.membership, self.odds, self.size = found
         self.masses = np.bincount(self.membership, minlength=self.n_branches)
-        self.sharpness = likeliest_sharpness(self) if self.n_branches > 1 else 1.0
+        known = self.search, self.features, self.membership, self.size
+        self.sharpness = likeliest_sharpness(*known) if self.n_branches > 1 else 1.0
 
     n_branches = property(lambda self: int(self.membership.max()) + 1)
     heights = property(lambda self: self.features[:, 0])
@@ -542,7 +537,9 @@ class Branches(Storage):
         "Probability `(q, n_branches)` of each branch for new points and their (estimated) features."
         if self.n_branches == 1:
             return np.ones((len(points), 1))
-        return shares_of_votes(*voters_of(self, points, features), self.sharpness, self.n_branches)
+        squares, voters = voters_of(self.search, self.features, self.size, points, features)
+        branches = self.membership[voters]
+        return shares_of_votes(squares, branches, self.sharpness, self.n_branches)
 
     def assign(self, points, features):
         "Branch `(q,)` of new points with their (estimated) features."
