@@ -11,7 +11,7 @@ import pytest
 
 from idm_nb import TableMap, in_parts
 from idm_nb.command.command_line import build_parser, main
-from idm_nb.command.jobs import model_of, reading_of
+from idm_nb.command.jobs import model_of_table, reading_of
 from idm_nb.tables.reading import read_table, tables_of
 from idm_nb.tables.table_map import model_to_fit, read_for_fit
 
@@ -241,7 +241,7 @@ def write(tmp_path, text):
 def numbers_of(path, *typed):
     "The table, the roles of its columns, and the feature that a fit would use."
     options = build_parser().parse_args(["fit", path, "--feature", "y", "--out", "o", *typed])
-    found, model = read_table(path, **reading_of(options)), model_of(options)
+    found, model = read_table(path, **reading_of(options)), model_of_table(options)
     return found, *read_for_fit(model, found, model_to_fit(model))[2:]
 
 

@@ -12,9 +12,8 @@ import shutil
 import sys
 import tempfile
 import time
-from argparse import Namespace
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +21,8 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import r2_score
-from sklearn.model_selection import GroupKFold, KFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.neighbors import KNeighborsRegressor
 
 from .. import __version__
 from ..core.files import allow_as_usual, load, regular, save_model, write_whole
@@ -51,54 +51,42 @@ NEAREST = (1, 2, 3, 5, 10, 20, 40)  # numbers of neighbours that are tried
 
 
 def rows_to_compare(fitted):
-    "Training rows of a FittedTable whose feature is known, and the nearest to each row kept back."
-    rows, y = fitted.model.map_.rows, fitted.coding.encode(fitted.rows.truth)
-    known, groups = np.isfinite(y).all(axis=1), fitted.rows.groups
-    X, y = rows.coordinates[rows.inverse][known], y[known]
-    groups = None if groups is None else groups[known]
-    new, most = fitted.placed_kept.coordinates_in_data, min(max(NEAREST), len(X))
-    near = in_pieces(lambda some: np.stack(nearest(X, some, most), axis=1), new)
-    return X, y, groups, (near[:, 0].astype(int), near[:, 1])
+    "Coordinates `(N, m)`, features `(N, n)` and groups of the training rows with a known feature."
+    rows, y, groups = (
+        fitted.model.map_.rows,
+        fitted.coding.encode(fitted.rows.truth),
+        fitted.rows.groups,
+    )
+    known = np.isfinite(y).all(axis=1)
+    X = rows.coordinates[rows.inverse][known]
+    return X, y[known], None if groups is None else groups[known]
 
 
-def neighbor_means(near, y, counts):
-    "Means `(q, n)` of `y` of the rows that are `near`, by 1 / distance, for each of `counts`."
-    near, distance = near
-    same = distance == 0  # then only these count
-    weights = np.where(same[:, :1], same, 1 / np.where(same, 1, distance))[:, :, None]
-    parts = ((weights[:, :k], y[near[:, :k]]) for k in counts)
-    return [np.sum(w * values, axis=1) / w.sum(axis=1) for w, values in parts]
-
-
-def plain_methods(fitted, known):
-    "R2 of nearest neighbours and ridge regression on rows kept back; `known` are `rows_to_compare`."
-    X, y, groups, near = known
+def plain_methods(fitted, X, y, groups):
+    "R2 on rows kept back of nearest neighbours and ridge regression, fitted to `X` `(N, m)`."
     new, truth = fitted.placed_kept.coordinates_in_data, fitted.coding.encode(fitted.kept.truth)
     grouped = groups is not None and len(np.unique(groups)) >= 5
     folds = GroupKFold(5) if grouped else KFold(5, shuffle=True, random_state=0)
-    counts = [k for k in NEAREST if k <= len(X) // 2]
-    scores = np.zeros(len(counts))
-    for old, out in folds.split(X, y, groups):
-        found = neighbor_means(nearest(X[old], X[out], max(counts)), y[old], counts)
-        scores += [r2_score(y[out], mean) for mean in found]
-    best = counts[scores.argmax()]
-    [means] = neighbor_means([part[:, :best] for part in near], y, [best])
-    ridge = RidgeCV(np.logspace(-4, 4, 17)).fit(X, y).predict(new).reshape(truth.shape)
-    found = {"nearest neighbours": means, "ridge regression": ridge}
+    counts = {"n_neighbors": [k for k in NEAREST if k <= len(X) // 2]}
+    near = GridSearchCV(KNeighborsRegressor(weights="distance"), counts, scoring="r2", cv=folds)
+    methods = {
+        "nearest neighbours": near.fit(X, y, groups=groups),
+        "ridge regression": RidgeCV(np.logspace(-4, 4, 17)).fit(X, y),
+    }
+    found = {name: method.predict(new).reshape(truth.shape) for name, method in methods.items()}
     return {name: float(r2_score(truth, values)) for name, values in found.items()}
 
 # %% ../../nbs/12_application/50_jobs.ipynb #ff80d09b
-def held_out_numbers(fitted, known):
-    "Errors and neighbours on rows that were kept back."
+def held_out_numbers(fitted, X, y):
+    "Errors and neighbours on rows kept back; `X` `(N, m)` and `y` `(N, n)` are of training rows."
     placed, truth = fitted.placed_kept, fitted.coding.encode(fitted.kept.truth)
     model, missed = fitted.model, truth - placed.values
-    _, y, _, near = known
     spread = np.sum((truth - truth.mean(axis=0)) ** 2)
     seen = np.isfinite(fitted.rows.truth).all(axis=1)
-    in_map = nearest(model.embedding_[seen], placed.embedding, min(N_NEAR, len(y)))
 
-    def apart(rows):
-        squares = np.sum((y[rows[:, :N_NEAR]] - truth[:, None]) ** 2, axis=2)
+    def apart(known, new):
+        near = in_pieces(lambda some: nearest(known, some, min(N_NEAR, len(y)))[0], new)
+        squares = np.sum((y[near] - truth[:, None]) ** 2, axis=2)
         return float(np.median(np.sqrt(np.mean(squares, axis=1))))
 
     return {
@@ -107,8 +95,8 @@ def held_out_numbers(fitted, known):
         "rmse": float(np.sqrt(np.mean(missed**2))),
         "coverage": float(np.mean(np.abs(missed) <= 1.96 * placed.errors)),
         "novel": int(placed.novel.sum()),
-        "near_in_map": apart(in_map[0]),
-        "near_in_data": apart(near[0]),
+        "near_in_map": apart(model.embedding_[seen], placed.embedding),
+        "near_in_data": apart(X, placed.coordinates_in_data),
     }
 
 
@@ -116,8 +104,8 @@ def judged(fitted):
     "`held_out_numbers` and `plain_methods` of a FittedTable; None twice if no rows were kept back."
     if not len(fitted.kept):
         return None, None
-    known = rows_to_compare(fitted)
-    return held_out_numbers(fitted, known), plain_methods(fitted, known)
+    X, y, groups = rows_to_compare(fitted)
+    return held_out_numbers(fitted, X, y), plain_methods(fitted, X, y, groups)
 
 
 def held_out_facts(numbers, plain, label=None):
@@ -143,20 +131,14 @@ def branch_labels(fitted):
     name = fitted.roles.label
     if name is None:
         return None
-    labels, branch = fitted.rows.frame[name].astype(str).to_numpy(), fitted.branch
+    labels, branch = fitted.rows.frame[name].astype(str), fitted.branch
+    most_frequent = lambda labels: str(labels.mode()[0])
     mostly = [most_frequent(labels[branch == b]) for b in range(branch.max() + 1)]
-    asked = labels, branch
     if len(fitted.kept):
-        asked = fitted.kept.frame[name].astype(str).to_numpy(), fitted.placed_kept.branch
-    share = float(np.mean(np.array(mostly)[asked[1]] == asked[0]))
-    chance = float(np.mean(asked[0] == most_frequent(labels)))
+        labels, branch = fitted.kept.frame[name].astype(str), fitted.placed_kept.branch
+    share = float(np.mean(np.array(mostly)[branch] == labels))
+    chance = float(np.mean(labels == most_frequent(labels)))
     return dict(column=name, mostly=mostly, share=share, chance=chance)
-
-
-def most_frequent(labels):
-    "The most frequent of some `labels` `(N,)`."
-    names, counts = np.unique(labels, return_counts=True)
-    return str(names[counts.argmax()])
 
 # %% ../../nbs/12_application/50_jobs.ipynb #641193f6
 def row_results(table, fitted):
@@ -179,20 +161,17 @@ def two_tables(frame):
     return [*names[:start], "branch", *names[end:]], names[:end]
 
 
-def contrast_table(contrast):
-    "Frame of `branch_columns.csv` from a BranchContrast, `contrast`: columns above chance."
-    names = {
-        "first": "first_branch",
-        "second": "second_branch",
-        "low": "lowest_feature",
-        "high": "highest_feature",
-        "column": "column",
-        "difference": "second_less_first",
-        "effect": "in_standard_deviations",
-        "chance": "chance",
-        "tells": "alone_tells_them_apart",
-    }
-    return pd.DataFrame(contrast.table(), columns=list(names)).rename(columns=names)
+CONTRAST = {  # columns of `branch_columns.csv`, as `BranchContrast.table` calls them
+    "first": "first_branch",
+    "second": "second_branch",
+    "low": "lowest_feature",
+    "high": "highest_feature",
+    "column": "column",
+    "difference": "second_less_first",
+    "effect": "in_standard_deviations",
+    "chance": "chance",
+    "tells": "alone_tells_them_apart",
+}
 
 # %% ../../nbs/12_application/50_jobs.ipynb #d65e6994
 def without_nan(numbers):
@@ -204,23 +183,15 @@ def verdict_numbers(verdict):
     "A `Verdict`, `verdict`, as a dict, with its sentences."
     plain = (bool, int, float, str, type(None))
     found = {name: value for name, value in vars(verdict).items() if isinstance(value, plain)}
-    found |= {} if verdict.nearest is None else {"nearest": vars(verdict.nearest)}
-    found |= dict(kind=verdict.kind, beats_chance=verdict.beats_chance)
-    return {**without_nan(found), "sentences": verdict.sentences()}
-
-
-def counted(fitted):
-    "Numbers of branches and candidates of a FittedTable and, for a scalar feature, of loops and pieces."
-    branches, graph = fitted.branches, fitted.graph
-    found = {"branches": branches.n_branches, "candidates": len(branches.candidates)}
-    return found if graph is None else found | dict(loops=graph.n_loops, pieces=graph.n_pieces)
+    near = {} if verdict.nearest is None else {"nearest": vars(verdict.nearest)}
+    more = {"kind": verdict.kind, "beats_chance": verdict.beats_chance}
+    return {**without_nan({**found, **near, **more}), "sentences": verdict.sentences()}
 
 
 def summary_of(fitted, numbers, plain, label):
     "The summary of a `FittedTable`, a dict."
-    model, roles = fitted.model, fitted.roles
+    model, roles, graph = fitted.model, fitted.roles, fitted.graph
     parameters = {k: v for k, v in model.get_params(deep=False).items() if k != "verbose"}
-    parameters |= {"flow": type(model.flow_).__name__, "regressor": str(model.regressor)}
     found = {
         "data": fitted.source,
         "rows": fitted.count,
@@ -232,11 +203,17 @@ def summary_of(fitted, numbers, plain, label):
         "notes": roles.notes,
         "verdict": verdict_numbers(model.verdict_),
         "weights": model.estimate_.weights_,
-        **counted(fitted),
+        "branches": fitted.branches.n_branches,
+        "candidates": len(fitted.branches.candidates),
+        **({} if graph is None else {"loops": graph.n_loops, "pieces": graph.n_pieces}),
         "iterations": model.n_iterations_,
         "coordinates": model.embedding_.shape[1],
         "flow": {name: np.asarray(column).tolist() for name, column in model.diagnostics_.items()},
-        "parameters": parameters,
+        "parameters": {
+            **parameters,
+            "flow": type(model.flow_).__name__,
+            "regressor": str(model.regressor),
+        },
         "above_chance": [name for name, _, _, above in fitted.relevance.ranked() if above],
     }
     if numbers is not None:
@@ -271,7 +248,9 @@ def write_results(model, source, style, out, verbose=False, n_jobs=1, **more):
     announce(verbose, "columns that matter")
     tables = {
         "branches.csv": branches,
-        "branch_columns.csv": contrast_table(fitted.contrast),
+        "branch_columns.csv": pd.DataFrame(fitted.contrast.table(), columns=[*CONTRAST]).rename(
+            columns=CONTRAST
+        ),
         "relevance.csv": model.relevance(),
     }
     summary = {**summary_of(fitted, numbers, plain, label), **more}
@@ -376,19 +355,7 @@ def say(options, text):
 
 def reading_of(options):
     "Options of `read_table` from `options`, the arguments of a command."
-    names = (
-        "index",
-        "decimal",
-        "thousands",
-        "encoding",
-        "skip",
-        "units",
-        "missing",
-        "words",
-        "sheet",
-        "counts",
-    )
-    given = {name: getattr(options, name, None) for name in names}
+    given = {one.name: getattr(options, one.name, None) for one in fields(Style)}
     return {"shell": True, **{name: v for name, v in given.items() if v is not None}}
 
 # %% ../../nbs/12_application/50_jobs.ipynb #b6f0d164
@@ -407,8 +374,8 @@ def beside(data, features, reading):
     return replace(table, frame=frame, problems=table.problems | problems), [*called.values()]
 
 
-def model_of(options):
-    "The unfitted `TableMap` of `options`, the arguments of `fit`."
+def model_of(options, **roles):
+    "The unfitted `TableMap` of `options`, the arguments of a command, and of `roles` of columns."
     inner = IteratedDiffusionMap(
         options.iterations,
         tau=options.tau,
@@ -420,7 +387,19 @@ def model_of(options):
         verbose=not options.quiet,
     )
     return TableMap(
-        options.feature,
+        **roles,
+        holdout=options.holdout,
+        model=inner,
+        random_state=options.seed,
+        verbose=not options.quiet,
+    )
+
+
+def model_of_table(options):
+    "`model_of` the `options` of `fit`, which name columns."
+    return model_of(
+        options,
+        feature=options.feature,
         index=options.index,
         groups=options.group,
         label=options.label,
@@ -429,59 +408,52 @@ def model_of(options):
         angle=options.angle,
         order=options.order,
         scale=options.scale,
-        holdout=options.holdout,
-        model=inner,
-        reading={k: v for k, v in reading_of(options).items() if k != "index"},
-        random_state=options.seed,
-        verbose=not options.quiet,
+        reading={n: value for n, value in reading_of(options).items() if n != "index"},
     )
 
 # %% ../../nbs/12_application/50_jobs.ipynb #c9969e84
-def fit_job(options, table=None):
+def fit_job(options):
     "Fit a table and write the folder `options.out`."
     check_folder(options.out, FILES)
-    start, model = time.perf_counter(), model_of(options)
+    model, source = model_of_table(options), options.data
     if options.feature_file:
-        table, names = beside(options.data, options.feature_file, reading_of(options))
+        source, names = beside(options.data, options.feature_file, reading_of(options))
         model.set_params(feature=options.feature or names)
     elif not options.feature:
         raise UsageError("name the feature with --feature COLUMN or --feature-file FILE")
-    source = options.data if table is None else table
-    fitted = model.fit(source).fitted_
-    model.set_params(reading={n: v for n, v in model.reading.items() if n != "shell"})
+    fit_into_folder(model, source, options)
+
+
+def fit_into_folder(model, source, options):
+    "Fit a `TableMap` to a path or a `Table`, write the folder `options.out`, and print the findings."
+    start = time.perf_counter()
+    fitted, reading = model.fit(source).fitted_, dict(model.reading or {})
     for text in fitted.roles.notes if options.quiet else ():
         note(text)
     seconds = time.perf_counter() - start
     say(options, f"{fitted.model.n_iterations_} steps in {seconds:.1f} s; the report comes next")
     fitted.model.set_params(verbose=False)
-    facts = write_results(
-        model,
-        source,
-        Style(**fitted.reading(reading_of(options))),
-        options.out,
-        not options.quiet,
-        options.jobs,
-        idm_nb=__version__,
-        group=options.group,
-        scale=fitted.scale,
-        seconds=round(seconds, 2),
-    )
-    report_on(model, facts, options)
+    style = Style(**fitted.reading({**reading, "index": model.index}))
+    model.set_params(reading={**reading, "shell": False})  # who loads it writes Python
+    told = dict(idm_nb=__version__, group=model.groups, seconds=round(seconds, 2))
+    given = model, source, style, options.out, not options.quiet, options.jobs
+    report_on(model, write_results(*given, scale=fitted.scale, **told), options)
 
 
 def report_on(model, facts, options):
     "Print the main figures, where the results are, and the verdict."
-    branches, alone = model.fitted_.branches, model.fitted_.alone
+    fitted = model.fitted_
+    branches, alone = fitted.branches, fitted.alone
     more = f", and {len(branches.candidates)} candidates without support" * bool(
         branches.candidates
     )
-    more += f", and {len(alone)} of one {options.group} alone" * bool(alone)
-    facts = {**facts, "branches": f"{branches.n_branches}{more}"}
-    above = model.relevance().query("above_chance").column.tolist()
+    more += f", and {len(alone)} of one {fitted.roles.groups} alone" * bool(alone)
+    above = [name for name, _, _, above in fitted.relevance.ranked() if above]
     named = f": {', '.join(above[:6])}" + ", ..." * (len(above) > 6) if above else ""
-    facts["columns that matter"] = f"{len(above)} of {len(model.fitted_.encoder.names)}{named}"
-    if n_groups := model.fitted_.too_few_groups:
-        facts["columns that matter"] = f"cannot be told from {n_groups} groups"
+    matter = f"{len(above)} of {len(fitted.encoder.names)}{named}"
+    if n_groups := fitted.too_few_groups:
+        matter = f"cannot be told from {n_groups} groups"
+    facts = {**facts, "branches": f"{branches.n_branches}{more}", "columns that matter": matter}
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
         print(f"{name:{width}}{value}")
@@ -579,25 +551,29 @@ def write_cells(options):
     say(options, f"{len(table)} cells written to {out}")
 
 # %% ../../nbs/12_application/50_jobs.ipynb #ca688a9d
+def demo_table(name, seed):
+    "The `Table` of the built-in example `name`, and the roles of its columns."
+    if name.endswith("digits"):
+        digits, copies = ([3], 18) if name == "digits" else ([3, 4, 7], 9)
+        X, angle, groups, digit = turned_classes(digits, copies, random_state=seed)
+        pixels = {f"pixel{i}": column for i, column in enumerate(X.T)}
+        columns = {**pixels, "angle": angle, "original": groups}
+        roles = {"feature": "angle", "groups": "original"}
+        if len(digits) > 1:
+            columns, roles = {**columns, "digit": digit}, {**roles, "label": "digit"}
+    else:
+        X, y, _ = feature_example(name.replace("-", " "), 3000, random_state=seed)
+        features = {f"y{i}": column for i, column in enumerate(y.T)}
+        columns = {**{f"x{i}": column for i, column in enumerate(X.T)}, **features}
+        roles = {"feature": list(features)}
+    frame = pd.DataFrame(columns, pd.RangeIndex(1, len(X) + 1))
+    return Table(frame, f"{name}.csv", data=list(frame.columns)), roles
+
+
 def demo_job(options):
     "Fit the built-in example `options.name`; its table is written beside the results."
-    if options.name.endswith("digits"):
-        digits, copies = ([3], 18) if options.name == "digits" else ([3, 4, 7], 9)
-        X, angle, groups, digit = turned_classes(digits, copies, random_state=options.seed)
-        columns = {**{f"pixel{i}": column for i, column in enumerate(X.T)}, "angle": angle}
-        columns |= {"original": groups} | ({"digit": digit} if len(digits) > 1 else {})
-        roles = dict(
-            feature=["angle"], group="original", label="digit" if len(digits) > 1 else None
-        )
-    else:
-        X, y, _ = feature_example(options.name.replace("-", " "), 3000, random_state=options.seed)
-        columns = {f"x{i}": column for i, column in enumerate(X.T)}
-        features = {f"y{i}": column for i, column in enumerate(y.T)}
-        columns |= features
-        roles = dict(feature=list(features), group=None, label=None)
-    frame = pd.DataFrame(columns, pd.RangeIndex(1, len(X) + 1))
-    table = Table(frame, f"{options.name}.csv", None, list(frame.columns))
-    unset = ("angle", "order", "index", "feature_file", "columns", "ignore")
-    roles |= dict(scale="none", data=table.source, **dict.fromkeys(unset))
-    fit_job(Namespace(**vars(options) | roles), table)
-    write_folder(Path(options.out), {table.source: lambda path: write_table(path, frame)})
+    check_folder(options.out, FILES)
+    table, roles = demo_table(options.name, options.seed)
+    fit_into_folder(model_of(options, **roles, scale="none"), table, options)
+    write = lambda path: write_table(path, table.frame)
+    write_folder(Path(options.out), {table.source: write})

@@ -45,7 +45,7 @@ def ready(table, fitted, index=None):
     for part in fitted.encoder.parts:
         try:
             if part.kind == "number" and part.name in table.problems:
-                raise ValueError(table.problems[part.name].partition(", or ignore=")[0])
+                raise ValueError(table.problems[part.name])
             columns[part.name] = as_kind(table.frame[part.name], part)
         except ValueError as error:
             problems.append(f"column {part.name!r} {error}")

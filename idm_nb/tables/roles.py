@@ -123,7 +123,7 @@ def ordered(table, name, order):
         then = ["low", "mid", "high"] if len(words) > 3 else words
         raise ValueError(
             f"{table.source}: feature {name!r} holds words ({shown}). If they have an order, type "
-            f"order={then} (from low to high); classes without an order need a classifier"
+            f"{table.style.option('order', then)} (from low to high); classes without an order need a classifier"
         )
     missing = [word for word in words if word not in order]
     if missing:
@@ -174,8 +174,8 @@ def roles_of(table, named):
         if role is None and name not in (named["columns"] or table.data):
             role = DESCRIBE if column.dtype.kind == "R" else UNNAMED
         if problem and (role is None or name in features):
-            problem = f"column {name!r} {problem}"
-            problems.append(problem.partition(", or ignore=")[0] if name in features else problem)
+            then = "" if name in features else f", or {table.style.option('ignore', [name])}"
+            problems.append(f"column {name!r} {problem}{then}")
             role = "needs a decision"
         plans.append(plan_of(column, role))
     roles = Roles(features, index, groups, label, plans, [])
@@ -223,11 +223,11 @@ def read_or_drawn(source, style, landmarks, seed, features, verbose):
     known = np.concatenate([known for known, *_ in every])
     places, (words, odd, problems) = np.flatnonzero(known), whole_columns(every)
     rows = places if len(places) <= pool else places[pool_rows(len(places), landmarks, seed)]
-    pieces = tables_of(source, replace(style, words=(*style.words, *odd)), pool)
+    pieces = tables_of(source, replace(style, text=(*style.text, *odd)), pool)
     some = lambda table: table.part(np.isin(table.rows, rows + 1))
     drawn = list(piecewise(some, pieces, 1, verbose, "drawing rows"))
     frame = pd.concat([table.frame for table in drawn])
-    again = typed_frame(frame[odd], replace(style, words=(*style.words, *words)))
+    again = typed_frame(frame[odd], replace(style, text=(*style.text, *words)))
     table = replace(
         drawn[0],
         frame=with_values(frame, again["frame"]),

@@ -36,7 +36,7 @@ from ..study.relevance import Relevance
 from .answers import alike_rows, other_ways, ready, results_of
 from .columns import TableEncoder, likely_groups, numbers_of_columns
 from .gaps import Donors, PlacedWithGaps, hidden_by_gaps, with_lent_cells
-from .reading import Style, Table, UsageError, as_list, read_table, table_of
+from .reading import GAPS, Style, Table, UsageError, as_list, read_table, table_of
 from .report import short_report, table_report
 from idm_nb.tables.roles import (
     FEWEST_TO_FIT,
@@ -112,10 +112,11 @@ class FittedTable(Storage):
     def reading(self, given):
         "Options of `read_table` for new rows: those `given`, with words and dates as in training."
         parts = self.encoder.parts
-        words = [part.name for part in parts if part.kind in ("words", "text")]
+        text = [part.name for part in parts if part.kind in ("words", "text")]
+        words = [part.name for part in parts if part.kind == "words" and {*part.words} & {*GAPS}]
         words = [*words, *as_list(self.roles.index), *as_list(given.get("words"))]
         dates = {part.name: part.form for part in parts if part.kind == "date" and part.form}
-        return {"counts": self.counts, **given, "words": words, "dates": dates}
+        return {"counts": self.counts, **given, "words": words, "text": text, "dates": dates}
 
     def encode(self, frame):
         "Coordinates `(N, m)` of the rows of a `frame`; gaps are filled from training rows."
