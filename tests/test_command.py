@@ -16,7 +16,8 @@ from idm_nb.command import jobs
 from idm_nb.command.command_line import build_parser, main
 from idm_nb.command.jobs import FILES
 from idm_nb.datasets import feature_example
-from idm_nb.tables import TableMap, pieces, read_table, table_map
+from idm_nb.tables import TableMap, pieces, read_table, roles
+from idm_nb.tables.cells import Style
 from idm_nb.tables.pieces import write_table
 
 pd = pytest.importorskip("pandas")
@@ -347,9 +348,9 @@ def test_a_long_file_is_never_whole_in_memory(kind, here):
     parts = (frame[k : k + 3000] for k in range(0, 60_000, 3000))
     pieces.WRITERS[pieces.ending(path)](path, parts, 60_000)
     del frame
-    table_map.opened(path, {}, 200, 0)  # imports take memory as well
+    roles.read_or_drawn(path, Style(), 200, 0, (), False)  # imports take memory as well
     tracemalloc.start()
-    table, count = table_map.opened(path, {}, 200, 0)
+    table, count = roles.read_or_drawn(path, Style(), 200, 0, (), False)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert count == 60_000 and len(table) == 4000 and (np.diff(table.rows) > 0).all()
@@ -397,8 +398,8 @@ def test_in_parts_and_in_memory_are_equal(here, monkeypatch):
     write_table("d.csv", frame.assign(x=frame.x.where(k % 7 > 0)))
     more = f"fit d.csv {PARTLY} --group person --index person"
     run(f"{more} --out memory")
-    cut = table_map.tables_of
-    monkeypatch.setattr(table_map, "tables_of", lambda source, style, rows: cut(source, style, 700))
+    cut = roles.tables_of
+    monkeypatch.setattr(roles, "tables_of", lambda source, style, rows: cut(source, style, 700))
     monkeypatch.setattr(jobs, "AT_ONCE", 700)
     run(f"{more} --jobs 2 --out parts")
     for first, second in zip(frames_of("memory"), frames_of("parts")):

@@ -17,8 +17,8 @@ import idm_nb
 from idm_nb.core import Storage
 from idm_nb.core.rows import RowLookup, distinct_rows, mean_of_copies
 from idm_nb.tables import read_table
+from idm_nb.tables.cells import is_number
 from idm_nb.tables.pieces import write_table
-from idm_nb.tables.reading import is_number
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

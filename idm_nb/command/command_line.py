@@ -309,7 +309,7 @@ def failed(error):
     print(f"idm-nb: error: {text}", file=sys.stderr)
     if isinstance(error, ImportError):
         return 2
-    from idm_nb.tables.reading import UsageError
+    from idm_nb.tables.cells import UsageError
 
     return 2 if isinstance(error, UsageError) else 1
 

@@ -33,6 +33,7 @@ from ..idm.estimator import IteratedDiffusionMap
 from ..regression.verdict import N_NEAR, short
 from ..study.images import turned_classes
 from ..tables.answers import alike_rows, ready, results_of, sentences
+from ..tables.cells import Style, UsageError
 from idm_nb.tables.pieces import (
     check_target,
     check_words,
@@ -41,7 +42,7 @@ from idm_nb.tables.pieces import (
     write_table,
     write_text,
 )
-from ..tables.reading import Style, Table, UsageError, apart, ending, read_table, with_values
+from ..tables.reading import Table, apart, ending, read_table, with_values
 from ..tables.report import branch_table, table_report
 from ..tables.single_cells import columns_of, write_h5ad
 from ..tables.table_map import TableMap

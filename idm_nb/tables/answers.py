@@ -14,8 +14,9 @@ import pandas as pd
 
 from ..core.checks import check_number
 from ..diffusion.numerics import nearest
+from .cells import as_cell
 from .columns import cells_of, differing, surprises
-from .reading import apart, as_cell, with_values
+from .reading import apart, with_values
 
 # %% ../../nbs/12_application/48a_answers.ipynb #56432577
 def as_kind(column, part):

@@ -20,16 +20,14 @@ from joblib import Parallel, delayed
 from ..core.checks import check_number
 from ..core.files import write_whole
 from ..core.work import progress
+from .cells import UsageError, as_list, is_number
 from idm_nb.tables.reading import (
     FEATHER,
     PACKED,
     PARQUET,
     TEXT,
-    UsageError,
     array_columns,
-    as_list,
     ending,
-    is_number,
     tables_of,
     with_values,
 )

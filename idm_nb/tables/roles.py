@@ -15,16 +15,10 @@ import pandas as pd
 from ..core.files import Storage
 from ..core.rows import LAZY_LANDMARKS, POOL, pool_rows
 from ..core.work import labels_of
+from .cells import UsageError, as_list
 from .columns import days_of, plan_of
 from .pieces import piecewise
-from idm_nb.tables.reading import (
-    UsageError,
-    as_list,
-    read_table,
-    tables_of,
-    typed_frame,
-    with_values,
-)
+from .reading import read_table, tables_of, typed_frame, with_values
 
 # %% ../../nbs/12_application/48_roles.ipynb #e7a40a07
 class Plain(Storage):

@@ -34,9 +34,10 @@ from ..idm.reeb import reeb_graph
 from ..regression.verdict import audit
 from ..study.relevance import Relevance
 from .answers import alike_rows, other_ways, ready, results_of
+from .cells import GAPS, Style, UsageError, as_list
 from .columns import TableEncoder, likely_groups, numbers_of_columns
 from .gaps import Donors, PlacedWithGaps, hidden_by_gaps, with_lent_cells
-from .reading import GAPS, Style, Table, UsageError, as_list, read_table, table_of
+from .reading import Table, read_table, table_of
 from .report import short_report, table_report
 from idm_nb.tables.roles import (
     FEWEST_TO_FIT,
