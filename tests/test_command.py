@@ -436,7 +436,7 @@ def test_a_fit_in_parts_that_was_stopped_goes_on(here, monkeypatch, capsys):
 
 
 def test_bad_entries_of_a_long_file_are_known_before_the_work(here, monkeypatch, capsys):
-    monkeypatch.setattr(jobs, "write_results", lambda *given, **more: pytest.fail("work was done"))
+    monkeypatch.setattr(jobs, "write_fitted", lambda *given, **more: pytest.fail("work was done"))
     frame = torus_file("d.csv")
     for value, words in (
         ("n.d.", "type --missing n.d. if that marks a gap"),

@@ -236,7 +236,7 @@ FILES = (
 )
 
 
-def write_results(model, source, style, out, verbose=False, n_jobs=1, **more):
+def write_fitted(model, source, style, out, verbose=False, n_jobs=1, **more):
     "Write all files of a `TableMap` that was fitted to `source` into the folder `out`."
     fitted, out = model.fitted_, Path(out).resolve()
     announce(verbose, "rows that were kept back")
@@ -438,7 +438,7 @@ def fit_into_folder(model, source, options):
     model.set_params(reading={**reading, "shell": False})  # who loads it writes Python
     told = dict(idm_nb=__version__, group=model.groups, seconds=round(seconds, 2))
     given = model, source, style, options.out, not options.quiet, options.jobs
-    report_on(model, write_results(*given, scale=fitted.scale, **told), options)
+    report_on(model, write_fitted(*given, scale=fitted.scale, **told), options)
 
 
 def report_on(model, facts, options):
