@@ -91,6 +91,8 @@ def test_every_flow_is_saved_whole(ring, flow, tmp_path):
     again = idm_nb.load(tmp_path / "m.npz")
     for rows in (X, new):
         assert np.array_equal(again.transform(rows), model.transform(rows))
+    with pytest.raises(ValueError, match="not a DiffusionMap"):
+        DiffusionMap.load(tmp_path / "m.npz")
 
 
 def test_a_diffusion_map_in_each_step(ring):
@@ -188,22 +190,6 @@ def test_rotation_shift_scale_and_order_do_not_matter(ring):
         assert abs(recall(model, values, moved) - base) < 0.01
 
 
-def test_unit_of_the_feature_does_not_matter(ring):
-    X, y, new, truth = ring
-    first = IteratedDiffusionMap(random_state=0).fit(X, y)
-    second = IteratedDiffusionMap(random_state=0).fit(X, 1e6 * y - 3e7)
-    assert np.allclose(first.transform(new), second.transform(new), atol=1e-6)
-    assert np.allclose(1e6 * first.predict(new) - 3e7, second.predict(new), rtol=1e-6)
-
-
-def test_save_and_load(fitted, ring, tmp_path):
-    fitted.save(tmp_path / "m.npz")
-    again = IteratedDiffusionMap.load(tmp_path / "m.npz")
-    assert np.array_equal(again.transform(ring[2]), fitted.transform(ring[2]))
-    with pytest.raises(ValueError, match="not a DiffusionMap"):
-        DiffusionMap.load(tmp_path / "m.npz")
-
-
 def test_pipeline_grid_search_and_set_output(ring):
     pandas = pytest.importorskip("pandas")
     X, y, new, truth = ring[0][:300], ring[1][:300], *ring[2:]
@@ -217,10 +203,7 @@ def test_pipeline_grid_search_and_set_output(ring):
     model = IteratedDiffusionMap(1, random_state=0).set_output(transform="pandas").fit(frame, y)
     out = model.transform(frame)
     assert list(out.columns) == list(model.get_feature_names_out())
-    assert out.columns[0] == "feature0" and list(model.feature_names_in_) == [
-        "east",
-        "north",
-    ]
+    assert out.columns[0] == "feature0" and list(model.feature_names_in_) == ["east", "north"]
     with pytest.raises(ValueError, match="feature names"):
         model.transform(frame.rename(columns={"east": "west"}))
 
@@ -388,24 +371,12 @@ def test_noisy_rows_are_placed_by_their_estimate_and_exact_ones_by_their_feature
 
 
 def troubled(kind):
-    "A table with one problem, and its feature."
+    "A table with one problem, and its feature; the chapter on the verdict has one of each kind."
     rng = np.random.default_rng(1)
     X = pd.DataFrame(rng.normal(size=(300, 4)), columns=list("abcd"))
     y = pd.Series(np.sin(2 * X.a) + X.b + 0.1 * rng.normal(size=300), name="yield")
-    if kind == "far":
-        X.loc[17, "b"] = 39.0
-    if kind == "twice":
-        X, y = pd.concat([X, X]), pd.concat([y, y])
-    if kind == "persons":
-        person = np.arange(300) // 10
-        X += 10 * rng.normal(size=(30, 4))[person]
-        X["age"], y = 30.0 + person, pd.Series(rng.normal(size=30)[person], name="yield")
-    if kind == "rounded":
-        X["e"] = y.round(1)
     if kind == "sum":
         X["e"] = y - X.c
-    if kind == "code":
-        X.loc[::9, "c"] = -200.0
     if kind == "codes":
         X.loc[::9, list("bc")] = -200.0
     if kind == "spectra":
@@ -420,12 +391,7 @@ def troubled(kind):
     "kind, sentence",
     [
         ("none", "On rows not used for fitting, the map explains 9"),
-        ("far", "Row 17 is far from all other rows, in the data or in yield: nothing is learned"),
-        ("twice", "Only 300 of 600 rows are distinct"),
-        ("persons", "'age': rows with the same value follow each other"),
-        ("rounded", "'e' gives yield away, exactly or to rounding: leave it out"),
         ("sum", "'e' and 'c' give yield away, exactly or to rounding: leave them out"),
-        ("code", "The value -200 occurs 34 times in 'c', far from all others"),
         ("codes", "The value -200 occurs 68 times in 'b' and 1 more column, far from all others"),
         ("spectra", "On rows not used for fitting, the map explains "),  # and no other scale
     ],

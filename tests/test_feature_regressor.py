@@ -119,7 +119,7 @@ def test_weights_that_are_no_counts():
     with pytest.raises(ValueError, match="KNeighborsRegressor takes no weights"):
         FeatureRegressor([KNeighborsRegressor()]).fit(X, y, sample_weight=weight)
     for bad in (-weight, weight[:5], np.zeros(len(X)), np.full(len(X), np.nan)):
-        with pytest.raises(ValueError, match="sample_weight"):
+        with pytest.raises(ValueError, match="[Ss]ample.weight"):
             FeatureRegressor(["ridge"]).fit(X, y, sample_weight=bad)
 
 

@@ -208,19 +208,6 @@ def test_a_regressor_of_another_package_receives_the_columns(wide):
     assert (errors > 0).all() and not model.is_novel(table[200:]).any()
 
 
-def test_axes_are_an_isometry_of_the_rows():
-    X, _ = cells(60, 3000)
-    dense, sparse = PrincipalAxes(X), PrincipalAxes(sp.csr_array(X))
-    assert np.allclose(dense.axes, sparse.axes, atol=1e-12) and dense.axes.shape == (3000, 59)
-    assert np.allclose(dense.axes.T @ dense.axes, np.eye(59), atol=1e-13)
-    gap = lambda Z: np.linalg.norm(Z[:, None] - Z, axis=2)
-    assert np.allclose(gap(dense(X)), gap(X), rtol=1e-12)
-    variances = dense(X).var(axis=0)
-    assert np.all(np.diff(variances) <= 1e-12) and np.isclose(variances.sum(), X.var(axis=0).sum())
-    singular = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[:59]
-    assert np.allclose(np.sqrt(60 * variances), singular)
-
-
 def test_equal_rows_are_found_in_a_wide_table():
     X, _ = cells(40, 1200)
     X = np.vstack([X, -0.0 * X[:1], 0 * X[:1], X[3:5]])

@@ -305,10 +305,12 @@ class Forest(TreeRegressor):
         if is_wide(X) and not sp.issparse(X) and 2 * np.count_nonzero(X) < X.size:
             X = sp.csc_matrix(X)  # a sparse table and a dense one get the same trees
         width = min(X.shape[1], self.most_columns)
-        options = dict(max_features=width, oob_score=True, random_state=self.random_state)
+        model = RandomForestRegressor(
+            self.n_trees, max_features=width, oob_score=True, random_state=self.random_state
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a few rows, one may be in all trees
-            model = RandomForestRegressor(self.n_trees, **options).fit(X, y, sample_weight)
+            model.fit(X, y, sample_weight)
         self.models_, self.out_of_bag_ = [model], model.oob_prediction_
         self.trees_ = [for_file(Trees.of_forest, model)]
         return self
