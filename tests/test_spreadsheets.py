@@ -62,7 +62,6 @@ WORKS = {
     "scientific notation": (table(row="{a:.10E},{b:.10e},{y}"), ""),
     "percent signs": (table(row="{z} %,{b:.0f},{y}", z=lambda k: repr(float(100 * A[k]))), ""),
 }
-KEEP = ["--feature", "y"]
 
 # name: text or bytes, words of the line that is said, and what is typed then
 TYPED = {
@@ -125,11 +124,7 @@ TYPED = {
         "type --skip N for N lines above the names",
         "--skip 2",
     ),
-    "merged headings": (
-        "left,,right\n" + PLAIN,
-        "type --skip N for N lines above it",
-        "--skip 1",
-    ),
+    "merged headings": ("left,,right\n" + PLAIN, "type --skip N for N lines above it", "--skip 1"),
     "Latin-1": (
         PLAIN.replace("b", "Größe").encode("latin-1"),
         "type --encoding latin-1",
@@ -202,11 +197,7 @@ REFUSED = {
         "If they have an order, type --order",
         1,
     ),
-    "a feature without values": (
-        table(row="{a},{b:.0f},"),
-        "has no value in any row",
-        1,
-    ),
+    "a feature without values": (table(row="{a},{b:.0f},"), "has no value in any row", 1),
     "aligned by blanks": (table("a  b  y", "{a}  {b:.0f}  {y}"), "type tr -s ' ' ','", 1),
     "a mixture of marks": (
         table(row="{s},{b:.0f},{y}", s=lambda k: '"1,5"' if k == 2 else A[k]),
