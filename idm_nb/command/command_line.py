@@ -44,6 +44,15 @@ def within(low, high, kind=int, word=None, below=False):
 
     return read
 
+
+COUNT = within(1, ENDLESS)
+
+
+def add_running(parser, jobs):
+    "Options of all commands that compute: `jobs` says what the processes do."
+    parser.add_argument("--jobs", type=COUNT, default=1, metavar="N", help=f"{jobs} (default 1)")
+    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+
 # %% ../../nbs/12_application/51_command_line.ipynb #93883d1c
 def add_reading(parser):
     "Add the options that say how a table is written to a `parser`."
@@ -55,13 +64,8 @@ def add_reading(parser):
     add("--thousands", metavar="MARK", help="what separates thousands; . implies --decimal ,")
     gaps = "cells or numbers that mean a gap, such as - or -999"
     add("--missing", nargs="+", metavar="MARK", default=(), help=gaps)
-    add(
-        "--words",
-        nargs="+",
-        metavar="COLUMN",
-        default=(),
-        help="columns of words that look like numbers",
-    )
+    words = "columns of words, also if they look like numbers or like gaps, as NA does"
+    add("--words", nargs="+", metavar="COLUMN", default=(), help=words)
     add("--units", action="store_true", help="the line below the names holds units")
     above = "lines above the names, such as a title"
     add("--skip", type=within(0, ENDLESS), default=0, metavar="N", help=above)
@@ -80,17 +84,12 @@ def add_fit_options(parser):
     kinds = "estimate of the feature; auto weighs several by their error on held-out rows (default)"
     add("--regressor", choices=REGRESSORS, default="auto", help=kinds)
     steps = "steps of the flow; auto stops when what is left of the data is below the error of the feature"
-    add(
-        "--iterations",
-        type=within(1, ENDLESS, word="auto"),
-        default="auto",
-        metavar="N",
-        help=steps,
-    )
+    number = within(1, ENDLESS, word="auto")
+    add("--iterations", type=number, default="auto", metavar="N", help=steps)
     tau = "share of the feature in the metric of a step, between 0 and 1 (default 0.95)"
     add("--tau", type=within(0, 1, float), default=0.95, metavar="T", help=tau)
     odds = (
-        "log odds (in nats) that a branch must bring: larger finds fewer and is surer (default 3)"
+        "log odds, in nats, that a branch must bring: larger finds fewer and is surer (default 3)"
     )
     add("--log-odds", type=within(0, ENDLESS, float), default=3.0, metavar="NATS", help=odds)
     flow = "all steps at once (closed, default), or a diffusion map in each"
@@ -98,19 +97,10 @@ def add_fit_options(parser):
     some = (
         "fit so many rows, spread over the data, and place the others (default: all, or 10000 of a "
     )
-    some += "file with more than 200000 rows)"
-    add("--landmarks", type=within(1, ENDLESS), metavar="N", help=some)
-    add(
-        "--seed", type=within(0, 2**32 - 1), default=0, help="seed of everything random (default 0)"
-    )
-    add(
-        "--jobs",
-        type=within(1, ENDLESS),
-        default=1,
-        metavar="N",
-        help="processes that place rows (default 1)",
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    add("--landmarks", type=COUNT, metavar="N", help=f"{some}file with more than 200000 rows)")
+    seed = "seed of everything random (default 0)"
+    add("--seed", type=within(0, 2**32 - 1), default=0, help=seed)
+    add_running(parser, "processes that place rows")
 
 # %% ../../nbs/12_application/51_command_line.ipynb #f28b8ffe
 DESCRIPTION = """\
@@ -234,13 +224,11 @@ def add_new_rows(parser, job, count=None):
     add("data", metavar="DATA", help="a table with the same data columns")
     kinds = ".csv, .tsv (also .gz, .bz2), .parquet, .feather, .npz, .npy, or - for standard output"
     add("--out", required=True, metavar="FILE", help=kinds)
-    size = within(1, ENDLESS)
     if count is not None:
-        add("--count", type=size, default=count, metavar="K", help=f"how many (default {count})")
+        add("--count", type=COUNT, default=count, metavar="K", help=f"how many (default {count})")
     most = "most rows of a part (default 10000)"
-    add("--rows", type=size, default=10_000, metavar="N", help=most)
-    add("--jobs", type=size, default=1, metavar="N", help="processes (default 1)")
-    add("--quiet", action="store_true", help="no progress on standard error")
+    add("--rows", type=COUNT, default=10_000, metavar="N", help=most)
+    add_running(parser, "processes")
     add_reading(parser)
     parser.set_defaults(job=job)
 
@@ -271,9 +259,8 @@ def build_parser():
     place = add("transform", coordinates, PREDICT.format(more=" its coordinates,"), PLACE_EXAMPLES)
     add_new_rows(place, "predict_job")
     place.set_defaults(coordinates=True)
-    place = add(
-        "predict", "predictions and branches of new rows", PREDICT.format(more=""), PLACE_EXAMPLES
-    )
+    predictions = "predictions and branches of new rows"
+    place = add("predict", predictions, PREDICT.format(more=""), PLACE_EXAMPLES)
     add_new_rows(place, "predict_job")
     place.add_argument("--coordinates", action="store_true", help="as transform does")
     text = "the training rows that are most like new rows"
@@ -285,9 +272,8 @@ def build_parser():
     other.add_argument("--row", required=True, help="number or name of the row in the table")
     other.add_argument("--branch", type=within(0, ENDLESS), help="the other branch (default: any)")
     summary = "fit a built-in example and report on it"
-    demo = add(
-        "demo", summary, summary.capitalize() + ".", DEMO_EXAMPLES, "[NAME] --out DIR [options]"
-    )
+    one = "[NAME] --out DIR [options]"
+    demo = add("demo", summary, summary.capitalize() + ".", DEMO_EXAMPLES, one)
     options = dict(nargs="?", default="digits", choices=DEMOS, metavar="NAME")
     demo.add_argument("name", **options, help=f"one of {', '.join(DEMOS)} (default digits)")
     add_fit_options(demo)

@@ -168,7 +168,7 @@ def roles_of(table, named):
         if role is None and name not in (named["columns"] or table.data):
             role = DESCRIBE if column.dtype.kind == "R" else UNNAMED
         if problem and (role is None or name in features):
-            then = "" if name in features else f", or {table.style.option('ignore', [name])}"
+            then = "" if name in features else f" (or {table.style.option('ignore', [name])})"
             problems.append(f"column {name!r} {problem}{then}")
             role = "needs a decision"
         plans.append(plan_of(column, role))
