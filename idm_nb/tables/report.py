@@ -37,10 +37,6 @@ def picture(figure):
     return address, int.from_bytes(found[16:20], "big") * 96 // DPI  # PNG stores its width there
 
 
-def is_numeric(value):
-    return isinstance(value, (int, float, np.number))
-
-
 def shown(value):
     "A `value` in a cell of a table: three digits of a number, a day, or text; nothing for a gap."
     if value is None or value != value:
@@ -73,7 +69,8 @@ def page_template(name):
     loader = PackageLoader("idm_nb.tables", "pages")
     pages = Environment(loader=loader, autoescape=True, trim_blocks=True)
     pages.filters.update(picture=picture, shown=shown, short=short, json=as_json)
-    pages.tests.update(numeric=is_numeric, linear=line_is_enough)
+    numeric = lambda value: isinstance(value, (int, float, np.number))
+    pages.tests.update(numeric=numeric, linear=line_is_enough)
     pages.globals.update(small=SMALL, pairs=PAIRS)
     return pages.get_template(name)
 

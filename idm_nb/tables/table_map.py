@@ -222,10 +222,6 @@ ROLES = ("feature", "index", "groups", "label", "columns", "ignore")
 def read_for_fit(options, source, model):
     "The `Table` of a fit, the number of rows of the source, the `Roles`, and the feature `(N, n)`."
     given = {role: as_list(getattr(options, role)) for role in ROLES}
-    for role in ("index", "groups", "label"):
-        if len(given[role]) > 1:
-            what = f"index, groups and label are each the name of one column, got {given[role]}"
-            raise UsageError(what)
     if not given["feature"]:
         raise UsageError("feature names no column")
     reading = {**(options.reading or {}), "index": next(map(str, given["index"]), None)}
@@ -237,6 +233,10 @@ def read_for_fit(options, source, model):
         count = len(table)
     named = {role: list(dict.fromkeys(table.find(*names))) for role, names in given.items()}
     table.find(*as_list(reading.get("words")))
+    for role in ("index", "groups", "label"):
+        if len(named[role]) > 1:
+            what = f"index, groups and label are each the name of one column, got {given[role]}"
+            raise UsageError(what)
     for role, what in (("columns", "data"), ("index", "index"), ("groups", "groups")):
         both = [name for name in named[role] if name in named["feature"]]
         if both:
