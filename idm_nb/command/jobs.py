@@ -44,7 +44,7 @@ from idm_nb.tables.pieces import (
 )
 from ..tables.reading import Table, apart, ending, read_table, with_values
 from ..tables.report import branch_table, table_report
-from ..tables.single_cells import columns_of, write_h5ad
+from ..tables.single_cells import result_columns, write_h5ad
 from ..tables.table_map import TableMap
 
 # %% ../../nbs/12_application/50_jobs.ipynb #ff80d09a
@@ -546,7 +546,7 @@ def write_cells(options):
     check_folder(out.parent, [out.name])
     table = ready(read_table(options.data, **fitted.reading(reading_of(options))), fitted)
     placed = fitted.place(table.frame)
-    columns = columns_of(fitted.roles.features, *fitted.decoded(placed), placed)
+    columns = result_columns(fitted.roles.features, *fitted.decoded(placed), placed)
     parts = fitted.model, placed.embedding, columns
     write_whole(out, lambda path: write_h5ad(options.data, path, *parts))
     say(options, f"{len(table)} cells written to {out}")

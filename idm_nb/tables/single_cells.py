@@ -101,7 +101,7 @@ def genes_or(adata, use_rep, counts, reference=None):
     return (log_per_cell(X) if found else X), found
 
 # %% ../../nbs/12_application/52_anndata.ipynb #8d672f84
-def columns_of(features, values, errors, placed):
+def result_columns(features, values, errors, placed):
     "Columns `(N,)` of `placed` cells, a dict; `values` and `errors` `(N, n)` of one feature or several."
     ends = [""] if len(features) == 1 else [f"_{name}" for name in features]
     predictions = {f"prediction{end}": column for end, column in zip(ends, values.T)}
@@ -195,7 +195,7 @@ def fit(adata, key, *, use_rep="X_pca", groups=None, counts=None, key_added="idm
         warnings.warn(caution, UserWarning, stacklevel=2)
     model = IteratedDiffusionMap(**params).fit(X, y, groups=together)
     placed = model.place(X)
-    columns = columns_of(keys, placed.values, placed.errors, placed)
+    columns = result_columns(keys, placed.values, placed.errors, placed)
     write_results(adata, model, placed.embedding, columns, key_added)
     parameters = {name: repr(value) for name, value in model.get_params(deep=False).items()}
     given = dict(use_rep=str(use_rep), groups=str(groups), counts=counted)
@@ -253,7 +253,7 @@ def project(adata, model, *, use_rep="X_pca", counts=None, key_added="idm", refe
             known = reference.uns[key_added]["params"].get("counts")
             counts = bool(known) if counts is None and known is not None else counts
     placed = model.place(genes_or(adata, use_rep, counts, reference)[0])
-    columns = columns_of(keys, placed.values, placed.errors, placed)
+    columns = result_columns(keys, placed.values, placed.errors, placed)
     write_results(adata, model, placed.embedding, columns, key_added)
     return adata
 
