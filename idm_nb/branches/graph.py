@@ -453,7 +453,7 @@ def read_graph(points, features, sets):
     return simplified(ends, rows, SHORT * sets.size)
 
 
-def graph_of_pieces(points, features, piece, log_odds, window):
+def graph_of_pieces(points, features, piece, log_odds=LOG_ODDS, window=None):
     "Nodes, ends, membership, odds and size of `Branches`, found inside each `piece` `(N,)`."
     ends, membership, nodes, size = [], np.empty(len(points), dtype=int), 0, 0
     programmes = []
