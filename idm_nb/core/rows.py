@@ -405,3 +405,16 @@ def fresh_rows(kept, X, y, groups, weight, random_state):
         free = free & ~np.isin(groups, groups[kept])
     rows = check_random_state(random_state).permutation(np.flatnonzero(free))[: len(kept)]
     return (X[rows], y[rows]) if len(rows) >= FEWEST_FRESH else None
+
+
+def on_far_rows(rows, numbers, what):
+    "List of a sentence on the far rows of TrainingRows `rows` with `numbers` `(N,)`; `what` is fitted."
+    far = numbers[np.isfinite(rows.given).all(axis=1) & ~rows.asked]
+    if not len(far):
+        return []
+    who = f"Row {far[0]} is" if len(far) == 1 else f"{len(far)} rows (first {far[0]}) are"
+    where = f"far from all other rows, in the data or in {what}"
+    left = (
+        f"nothing is learned from {'it' if len(far) == 1 else 'them'}, and the share explained is"
+    )
+    return [("far", f"{who} {where}: {left} that of the other rows. Check for misprints.")]

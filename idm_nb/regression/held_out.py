@@ -172,19 +172,6 @@ def far_features(y):
         far[end[(gap > 3 * width) & (width > 0)]] = True
     return far
 
-
-def on_far_rows(rows, numbers, what):
-    "List of a sentence on the far rows of TrainingRows `rows` with `numbers` `(N,)`; `what` is fitted."
-    far = numbers[np.isfinite(rows.given).all(axis=1) & ~rows.asked]
-    if not len(far):
-        return []
-    who = f"Row {far[0]} is" if len(far) == 1 else f"{len(far)} rows (first {far[0]}) are"
-    where = f"far from all other rows, in the data or in {what}"
-    left = (
-        f"nothing is learned from {'it' if len(far) == 1 else 'them'}, and the share explained is"
-    )
-    return [("far", f"{who} {where}: {left} that of the other rows. Check for misprints.")]
-
 # %% ../../nbs/07_regression/25_held_out.ipynb #8f720944
 SURE = 0.01  # level at which the error falls
 

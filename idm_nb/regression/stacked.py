@@ -35,7 +35,7 @@ from idm_nb.core.checks import (
     is_auto,
 )
 from ..core.files import Storage
-from ..core.rows import ROWS_FOR_AXES, TrainingRows, lengths_beyond, without_own
+from ..core.rows import ROWS_FOR_AXES, TrainingRows, lengths_beyond, on_far_rows, without_own
 from ..core.work import labels_of, one_thread, progress
 from idm_nb.regression.candidates import (
     Boosting,
@@ -52,7 +52,6 @@ from idm_nb.regression.held_out import (
     far_features,
     held_out_rows,
     learning_curve,
-    on_far_rows,
     share_explained,
 )
 from idm_nb.regression.kernel import (

@@ -12,12 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.files import Storage
-from ..core.rows import RowLookup, column_means, is_spectrum, is_wide
+from ..core.rows import RowLookup, column_means, is_spectrum, is_wide, on_far_rows
 from ..diffusion.numerics import Search, nearest_of_others, nearest_others
 from idm_nb.regression.held_out import (
     CHANCE,
     half_step,
-    on_far_rows,
     percent,
     rows_for_half,
     share_explained,
