@@ -32,6 +32,8 @@ def table(head="a,b,y", row="{a},{b:.0f},{y}", mark="\n", first=0, **more):
 ROWS = list(zip(range(N), A, B, Y))
 comma = lambda text: text.replace(".", ",")
 swiss = lambda b, mark: f"{b:,.0f}".replace(",", mark)
+beside = lambda name, cell: table(f"a,b,{name},y", "{a},{b:.0f},{s},{y}", s=cell)
+in_b = lambda cell: table(row="{a},{s},{y}", s=cell)
 PLAIN = table()
 GERMAN = comma(table("a;b;y", "{a};{b:.0f};{y}"))
 
@@ -94,23 +96,19 @@ TYPED = {
         "type --",
         "--thousands .",
     ),
-    "Swiss thousands": (
-        table(row="{a},{s},{y}", s=lambda k: swiss(B[k], "'")),
-        "type --thousands",
-        '--thousands "\'"',
-    ),
+    "Swiss thousands": (in_b(lambda k: swiss(B[k], "'")), "type --thousands", '--thousands "\'"'),
     "blanks as thousands": (
-        table(row="{a},{s},{y}", s=lambda k: swiss(B[k], "\xa0")),
+        in_b(lambda k: swiss(B[k], "\xa0")),
         "type --thousands",
         "--thousands '\xa0'",
     ),
     "a mark for gaps in a column": (
-        table("a,b,c,y", "{a},{b:.0f},{s},{y}", s=lambda k: k if k % 5 else "n.d."),
+        beside("c", lambda k: k if k % 5 else "n.d."),
         "type --missing n.d. if that marks a gap",
         "--missing n.d. --ignore c",
     ),
     "an error of the spreadsheet": (
-        table("a,b,c,y", "{a},{b:.0f},{s},{y}", s=lambda k: k if k != 3 else "#DIV/0!"),
+        beside("c", lambda k: k if k != 3 else "#DIV/0!"),
         "type --missing '#DIV/0!' if that marks a gap",
         "--ignore c",
     ),
@@ -140,11 +138,11 @@ TYPED = {
 # name: text, the column beside `a` and `b`, its kind and what is done with it
 READ = {
     "two words": (
-        table("a,b,sex,y", "{a},{b:.0f},{s},{y}", s=lambda k: "fm"[k % 2]),
+        beside("sex", lambda k: "fm"[k % 2]),
         ("sex", "words", "a coordinate for each word"),
     ),
     "several words": (
-        table("a,b,town,y", "{a},{b:.0f},{s},{y}", s=lambda k: ["Bern", "Ulm", "Graz"][k % 3]),
+        beside("town", lambda k: ["Bern", "Ulm", "Graz"][k % 3]),
         ("town", "words", "a coordinate for each word"),
     ),
     "identifiers": (
@@ -164,7 +162,7 @@ READ = {
         ("at", "date", "days"),
     ),
     "gaps": (
-        table("a,b,c,y", "{a},{b:.0f},{s},{y}", s=lambda k: k if k % 5 else ""),
+        beside("c", lambda k: k if k % 5 else ""),
         ("c", "number", "number; gaps filled, and marked"),
     ),
     "a line too short": (
