@@ -258,9 +258,9 @@ class Placed:
     def novel(self):
         return self.posterior > self.fitted.errors.largest
 
-# %% ../../nbs/09_estimator/37_estimator.ipynb #419d95e1
-class MapAttributes(Storage):
-    "The parts of the `FittedMap` that `fit` stores as `map_`, as scikit-learn names them."
+# %% ../../nbs/09_estimator/37_estimator.ipynb #419d95e0
+class MapViews(Storage, Predicts, MultiOutputMixin, RegressorMixin, TransformerMixin):
+    "Base of estimators whose `fit` stores a `FittedMap` as `map_`: its parts, and the methods of scikit-learn."
 
     landmarks_ = property(lambda self: self.map_.landmarks)
     estimate_ = property(lambda self: self.map_.estimate)
@@ -283,10 +283,6 @@ class MapAttributes(Storage):
     @property
     def residuals_(self):
         return self.map_.rows.given - self.map_.values[self.map_.rows.inverse]
-
-# %% ../../nbs/09_estimator/37_estimator.ipynb #419d95e0
-class MapViews(MapAttributes, Predicts, MultiOutputMixin, RegressorMixin, TransformerMixin):
-    "Base of estimators whose `fit` stores a `FittedMap` as `map_`: the methods of scikit-learn."
 
     def get_feature_names_out(self, input_features=None):
         "Names of the columns of the output: of the features, `branch0, ..., axis0, ...`."

@@ -254,29 +254,20 @@ def pieces_in_words(graph):
     found = {}
     for p in range(graph.n_pieces):
         ends = graph.branches[graph.pieces == p]
-        nodes, degree = np.unique(ends, return_counts=True)
-        counts = (
-            (len(ends), "branch"),
-            (len(ends) - len(nodes) + 1, "loop"),
-            (int((degree == 1).sum()), "end"),
-        )
-        alone = len(ends) == 1 and graph.n_pieces > 1
-        found.setdefault(
-            ", ".join(count_in_words(*c) for c in counts[: 1 if alone else 3]), []
-        ).append(p)
+        degree = np.unique(ends, return_counts=True)[1]
+        says = count_in_words(len(ends), "branch")
+        if len(ends) > 1 or graph.n_pieces == 1:
+            says += f", {count_in_words(len(ends) - len(degree) + 1, 'loop')}"
+            says += f", {count_in_words(int((degree == 1).sum()), 'end')}"
+        found.setdefault(says, []).append(str(p))
     words = count_in_words(graph.n_pieces, "piece")
-    if graph.n_pieces == 1:
-        words += f", {next(iter(found))}"
-    elif len(found) == 1:
-        words += f" with {next(iter(found))} each"
+    if len(found) == 1:
+        words += f", {says}" if graph.n_pieces == 1 else f" with {says} each"
     else:
         for says, pieces in found.items():
-            names = ", ".join(map(str, pieces))
-            words += (
-                f"; piece {names} has {says}"
-                if len(pieces) == 1
-                else f"; pieces {names} have {says} each"
-            )
+            one = f"; piece {pieces[0]} has {says}"
+            several = f"; pieces {', '.join(pieces)} have {says} each"
+            words += one if len(pieces) == 1 else several
     few = len(graph.candidates)
     return words + (f"; {count_in_words(few, 'candidate')}" if few else "")
 

@@ -370,24 +370,8 @@ def fit_mixture(regressor, rows, refits=True):
     parts = fit_candidates(kinds, rows, seed, regressor.n_jobs, regressor.verbose)
     return mixture_of(parts, rows, seed, regressor.n_jobs, refits)
 
-# %% ../../nbs/07_regression/27_stacked.ipynb #ef5d7cb0
-class MixtureViews(Predicts, FeatureEstimate):
-    "Base of a regressor whose `fit` stores a `Mixture` as `mixture_`: its parts, as scikit-learn names them."
-
-    held_out_ = property(lambda self: self.mixture_.held_out)
-    residuals_ = property(lambda self: self.mixture_.given - self.held_out_)
-    candidates_ = property(lambda self: self.mixture_.candidates)
-    weights_ = property(lambda self: self.mixture_.weights)
-    r2_ = property(lambda self: self.mixture_.r2)
-    seconds_ = property(lambda self: self.mixture_.seconds)
-    learning_curve_ = property(lambda self: self.mixture_.learning_curve)
-    noise_share_ = property(lambda self: self.mixture_.noise_share)
-    errors_ = property(lambda self: self.mixture_.errors)
-    seen_ = property(lambda self: len(self.mixture_.values))
-    _fitted = property(lambda self: self.mixture_)
-
 # %% ../../nbs/07_regression/27_stacked.ipynb #ef5d7cbe
-class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstimator):
+class FeatureRegressor(MultiOutputMixin, RegressorMixin, Predicts, FeatureEstimate, BaseEstimator):
     """Stacked regression with honest held-out values and standard errors.
 
     Parameters
@@ -427,6 +411,18 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, MixtureViews, BaseEstim
     def __init__(self, candidates="auto", *, n_jobs=None, random_state=None, verbose=False):
         self.candidates, self.n_jobs = candidates, n_jobs
         self.random_state, self.verbose = random_state, verbose
+
+    held_out_ = property(lambda self: self.mixture_.held_out)
+    residuals_ = property(lambda self: self.mixture_.given - self.held_out_)
+    candidates_ = property(lambda self: self.mixture_.candidates)
+    weights_ = property(lambda self: self.mixture_.weights)
+    r2_ = property(lambda self: self.mixture_.r2)
+    seconds_ = property(lambda self: self.mixture_.seconds)
+    learning_curve_ = property(lambda self: self.mixture_.learning_curve)
+    noise_share_ = property(lambda self: self.mixture_.noise_share)
+    errors_ = property(lambda self: self.mixture_.errors)
+    seen_ = property(lambda self: len(self.mixture_.values))
+    _fitted = property(lambda self: self.mixture_)
 
     @one_thread()
     def fit(self, X, y, *, sample_weight=None, groups=None):
