@@ -20,6 +20,7 @@ from idm_nb.study.explorer import (
     Exploration,
     bar_of,
     description,
+    draw,
     explorer_html,
     page_data,
     page_file,
@@ -47,14 +48,9 @@ def widgets():
     return pytest.importorskip("ipywidgets")
 
 
-@pytest.fixture(params=["image", "ipympl"])
-def explorer(request, model, widgets):
-    pytest.importorskip("ipympl") if request.param == "ipympl" else None
-    return explore(model, canvas=request.param)
-
-
-def red(explorer):
-    return np.asarray(explorer.picture.data.near.get_offsets())
+@pytest.fixture()
+def explorer(model, widgets):
+    return explore(model)
 
 
 def test_every_slider_moves_the_picture(explorer):
@@ -62,62 +58,26 @@ def test_every_slider_moves_the_picture(explorer):
     moves = dict(iteration=2, point=11, neighbors=20, turn=90, tilt=-10, solid=False)
     for name, value in (*moves.items(), ("colour", "column 2"), ("iteration", 0)):
         getattr(controls, name).value = value
-        seen.append(explorer.picture.png())
+        seen.append(explorer.image.value)
     assert len(set(seen)) == len(seen)
-    clouds = explorer.exploration.clouds
-    assert "Iteration 0 of 2" in controls.status.value and "row 11" in controls.status.value
-    assert np.allclose(red(explorer), clouds.views[0][clouds.near(0, 11, 20), :2])
-
-
-def test_click_chooses_and_drag_turns(model, widgets):
-    pytest.importorskip("ipympl")
-    from matplotlib.backend_bases import MouseEvent
-
-    explorer = explore(model, canvas="ipympl")
-    controls, panel, canvas = explorer.controls, explorer.picture.embedding, explorer.canvas.widget
-    explorer.picture.figure.canvas.draw()
-
-    def mouse(kind, place):
-        canvas.callbacks.process(
-            f"{kind}_event", MouseEvent(f"{kind}_event", canvas, *place, button=1)
-        )
-
-    mouse("motion_notify", (5, 5))  # without a button: nothing
-    place = panel.ax.transData.transform(panel.positions[123, :2])
-    mouse("button_press", place)
-    mouse("button_release", place)
-    found = controls.point.value  # another point may be drawn at the same place
-    assert np.linalg.norm(panel.positions[found, :2] - panel.positions[123, :2]) < 1e-9
-    before = controls.turn.value, controls.tilt.value, controls.point.value
-    mouse("button_press", place)
-    mouse("motion_notify", place + [20, 10])
-    mouse("button_release", place + [20, 10])
-    assert (controls.turn.value, controls.tilt.value) == (before[0] - 10, before[1] - 5)
-    assert controls.point.value == before[2]
-
-
-def test_a_drag_is_drawn_once(model, widgets, monkeypatch):
-    explorer, drawn = explore(model, canvas="image"), []
-    monkeypatch.setattr(explorer.canvas, "refresh", lambda: drawn.append(1))
-    explorer.rotate(20, 10)
-    assert len(drawn) == 1
+    assert "Iteration 0 of 2" in explorer.status.value and "row 11" in explorer.status.value
 
 
 def test_another_tau(explorer, model):
     controls, before = explorer.controls, model.embedding_.copy()
     controls.iteration.value = 2
     controls.tau.value = 0.6
-    assert explorer.exploration.clouds.taus == (0.6,) and "tau = 0.60" in controls.status.value
+    assert explorer.exploration.taus == (0.6,) and "tau = 0.60" in explorer.status.value
     again = IteratedDiffusionMap(2, tau=0.6, random_state=0).fit(X, Y)
-    assert np.allclose(explorer.exploration.clouds.points[2], again.embedding_)
+    assert np.allclose(explorer.exploration.points[2], again.embedding_)
     assert model.tau == 0.95 and np.array_equal(model.embedding_, before)
     controls.tau.value = 0.95
-    assert np.array_equal(explorer.exploration.clouds.points[2], before)
+    assert np.array_equal(explorer.exploration.points[2], before)
 
 
 def test_another_tau_takes_more_steps(widgets):
     automatic = IteratedDiffusionMap(random_state=0).fit(X, Y)
-    controls = explore(automatic, canvas="image").controls
+    controls = explore(automatic).controls
     controls.tau.value = 0.9
     assert controls.iteration.max > automatic.n_iterations_
     controls.iteration.value = controls.iteration.max
@@ -127,12 +87,12 @@ def test_another_tau_takes_more_steps(widgets):
 
 def test_taus_of_a_sequence(widgets):
     several = IteratedDiffusionMap(3, tau=[0.5, 0.9], regressor="kernel", random_state=0).fit(X, Y)
-    explorer = explore(several, canvas="image")
+    explorer = explore(several)
     controls = explorer.controls
-    assert controls.tau.value == 0.9 and "tau = 0.50, 0.90" in controls.status.value
+    assert controls.tau.value == 0.9 and "tau = 0.50, 0.90" in explorer.status.value
     controls.tau.value = 0.7
     controls.tau.value = 0.9  # back to what was fitted
-    assert explorer.exploration.clouds.taus == (0.5, 0.9)
+    assert explorer.exploration.taus == (0.5, 0.9)
 
 
 def test_a_flow_that_fails_says_why(explorer, model, monkeypatch):
@@ -141,8 +101,8 @@ def test_a_flow_that_fails_says_why(explorer, model, monkeypatch):
 
     monkeypatch.setattr(ClosedFlow, "run", fail)
     explorer.controls.tau.value = 0.6
-    assert "no &lt;luck&gt;" in explorer.controls.status.value
-    assert explorer.exploration.clouds.taus == (0.95,)
+    assert "no &lt;luck&gt;" in explorer.status.value
+    assert explorer.exploration.taus == (0.95,)
 
 
 def test_with_diffusion_maps(widgets):
@@ -151,12 +111,11 @@ def test_with_diffusion_maps(widgets):
     again = stepwise.run_flow(0.95)
     for known, found in zip(stepwise.flow_.embeddings(), again.embeddings(), strict=True):
         assert np.array_equal(known, found)
-    explorer = explore(stepwise, canvas="image")
+    explorer = explore(stepwise)
     explorer.controls.tau.value = 0.6
-    clouds = explorer.exploration.clouds
     last = stepwise.run_flow(0.6).embeddings()[-1]
-    assert np.array_equal(clouds.points[2], last[stepwise.map_.rows.inverse])
-    assert not np.array_equal(clouds.points[1], stepwise.embeddings_[1])
+    assert np.array_equal(explorer.exploration.points[2], last[stepwise.map_.rows.inverse])
+    assert not np.array_equal(explorer.exploration.points[1], stepwise.embeddings_[1])
     assert "idm-explorer" in explorer_html(stepwise)
 
 
@@ -177,8 +136,8 @@ def test_the_feature_is_that_of_the_fit(branched):
 
 def test_branches_are_told(branched):
     e = Exploration(branched)
-    middle = int(np.argmin(np.linalg.norm(e.clouds.points[0] - [0, 2, 1], axis=1)))
-    assert e.on_branch(middle, e.clouds.near(3, middle, 50)) == 50
+    middle = int(np.argmin(np.linalg.norm(e.points[0] - [0, 2, 1], axis=1)))
+    assert e.on_branch(middle, e.near(3, middle, 50)) == 50
     assert "50 of them lie on its branch" in description(e, 3, middle, 50)
     assert '"branch"' in explorer_html(branched)
 
@@ -187,7 +146,7 @@ def test_colours_are_named_like_the_columns(widgets):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["east", "north", "up"])
     named = IteratedDiffusionMap(1, random_state=0).fit(frame, Y[:, 0])
-    explorer = explore(named, canvas="image")
+    explorer = explore(named)
     assert explorer.controls.colour.options[-3:] == ("east", "north", "up")
     explorer.controls.tau.value = 0.5
     assert list(explorer.exploration.colours)[-3:] == ["east", "north", "up"]
@@ -195,13 +154,13 @@ def test_colours_are_named_like_the_columns(widgets):
 
 def test_rows_have_the_names_that_they_were_given(model, widgets):
     names = [f"patient {k}" for k in range(len(X))]
-    explorer = explore(model, names=names, canvas="image")
+    explorer = explore(model, names=names)
     explorer.controls.point.value = 28
-    assert "neighbours of patient 28 (row 28) the feature" in explorer.controls.status.value
+    assert "neighbours of patient 28 (row 28) the feature" in explorer.status.value
     assert explorer.controls.point.options[28] == ("patient 28 (row 28)", 28)
     thin = Exploration(model, names=names, max_points=100)
     assert len(thin.rows) == 100 and np.allclose(thin.features, Y[thin.rows])
-    assert np.array_equal(thin.clouds.points[1], model.embeddings_[1][thin.rows])
+    assert np.array_equal(thin.points[1], model.embeddings_[1][thin.rows])
     assert thin.names == [f"patient {k} (row {k})" for k in thin.rows]
     page = explorer_html(model, names=["</script>", *names[1:]])
     assert "patient 1 (row 1)" in page and page.count("</script>") == 1
@@ -209,16 +168,16 @@ def test_rows_have_the_names_that_they_were_given(model, widgets):
         explore(model, names=["a", "b"])
 
 
-def test_the_picture_says_what_its_colours_mean(explorer, branched):
-    bar, colours = explorer.picture.bar, explorer.exploration.colours
+def test_the_picture_says_what_its_colours_mean(model, branched):
+    e = Exploration(model)
     for name, words in (
         ("column 1", [f"{end(X[:, 1]):.3g}" for end in (np.min, np.max)]),
         ("angle of the feature", ["-180°", "180°"]),
     ):
-        explorer.controls.colour.value = name
-        assert [bar.low.get_text(), bar.high.get_text(), bar.name.get_text()] == [*words, name]
-        shown = bar.image.get_array()[0]
-        assert {tuple(c) for c in shown} == {tuple(c) for c in colours[name].palette}
+        bar = draw(e, 1, 0, 10, name).axes[3]
+        assert [text.get_text() for text in bar.texts] == [*words, name]
+        shown = bar.images[0].get_array()[0]
+        assert {tuple(c) for c in shown} == {tuple(c) for c in e.colours[name].palette}
     found = Exploration(branched).colours["branch"]
     shown, low, high = bar_of(found)
     assert np.array_equal(shown[found.values], found.colours)
@@ -237,8 +196,8 @@ def test_without_widgets_the_notebook_says_what_to_install(explorer):
 def test_rows_that_coincide_and_one_column():
     twice = IteratedDiffusionMap(1, random_state=0).fit(np.r_[X, X[:50]], np.r_[Y, Y[:50]])
     e = Exploration(twice)
-    assert len(e.rows) == 350 and np.array_equal(e.clouds.points[1], twice.embedding_)
-    assert {3, 303} <= set(e.clouds.near(1, 3, 5))
+    assert len(e.rows) == 350 and np.array_equal(e.points[1], twice.embedding_)
+    assert {3, 303} <= set(e.near(1, 3, 5))
     line = IteratedDiffusionMap(1, random_state=0).fit(X[:, :1], Y[:, 0])
     assert "idm-explorer" in explorer_html(line)
 
@@ -253,13 +212,6 @@ def test_ipywidgets_absent(model, monkeypatch, tmp_path):
     with pytest.raises(ImportError, match=r"needs ipywidgets.*pip install 'idm_nb\[notebook\]'"):
         explore(model)
     save_explorer(model, tmp_path / "page.html")
-
-
-def test_ipympl_absent(model, widgets, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ipympl.backend_nbagg", None)
-    assert type(explore(model).canvas).__name__ == "PlainCanvas"
-    with pytest.raises(ImportError):
-        explore(model, canvas="ipympl")
 
 
 @pytest.mark.parametrize(
@@ -280,8 +232,6 @@ def test_bad_arguments(model, widgets, tmp_path):
         explore(model, Y[:-1])
     with pytest.raises(ValueError, match="neighbors must be an integer, 2 or more, got 1"):
         explore(model, neighbors=1)
-    with pytest.raises(ValueError, match="canvas='paper' is not known"):
-        explore(model, canvas="paper")
     with pytest.raises(ValueError, match="max_points must be an integer, 4 or more"):
         save_explorer(model, tmp_path / "page.html", max_points=1)
     assert not list(tmp_path.iterdir())
@@ -317,6 +267,6 @@ def test_the_script_says_what_python_says(branched, tmp_path):
     assert sentences == [
         description(e, step, data["chosen"][choice], k) for step, choice, k in asked
     ]
-    for found, view in zip(places, e.clouds.views, strict=True):
+    for found, view in zip(places, e.views, strict=True):
         assert np.abs(found - projected(view, 33, 21)).max() < 1e-4  # coordinates of 16 bits
     assert np.isclose(least, e.spreads(data["chosen"][3], 30)[1], rtol=1e-5)

@@ -9,6 +9,7 @@ __all__ = ['explore', 'save_explorer']
 import html
 import io
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +17,7 @@ from scipy.linalg import orthogonal_procrustes
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.checks import check_choice, check_features, check_number
+from ..core.checks import check_features, check_number
 from ..core.pictures import Colouring, angle_of_pair
 from ..core.rows import PrincipalAxes, column_means, is_wide
 from ..diffusion.numerics import Search, nearest
@@ -58,62 +59,35 @@ MOST_COLOURS = 50  # columns of a wide table that are shown, those that vary mos
 
 
 def columns_shown(X, names, most):
-    "At most `most` columns of the rows `X` `(P, m)`, dense, and their `names`, a sequence or None."
+    "At most `most` columns of the rows `X` `(P, m)`, dense, and their `names`."
+    names = [f"column {j}" for j in range(X.shape[1])] if names is None else list(map(str, names))
     if not is_wide(X):
-        return X[:, :most], names
+        return X[:, :most], names[:most]
     some = (X.multiply(X) if sp.issparse(X) else X**2).mean(axis=0)
     varied = np.asarray(some).ravel() - column_means(X) ** 2
     chosen = np.sort(np.argsort(-varied, kind="stable")[: most or MOST_COLOURS])
     shown = X[:, chosen].toarray() if sp.issparse(X) else X[:, chosen]
-    return shown, [f"column {j}" if names is None else str(names[j]) for j in chosen]
+    return shown, [names[j] for j in chosen]
 
 
-def colourings(features, held_out, branch, data, names=None):
+def colourings(features, held_out, branch, data, names):
     "All colourings of N points, a dict from name to `Colouring`; `data` is `(N, m)`."
     found = feature_colours(features, "feature") | feature_colours(held_out, "held-out feature")
     if branch.max() > 0:
         found["branch"] = Colouring(branch, "label")
-    for j, values in enumerate(data.T):
-        name = f"column {j}" if names is None else str(names[j])
+    for name, values in zip(names, data.T):
         found[name if name not in found else f"{name} (data)"] = Colouring(values)
     return found
 
 
-def bar_of(colouring):
+def bar_of(shown):
     "Colours `(k, 3)` of a `Colouring` from its lowest to its highest value, and these two as text."
-    values, colours = colouring.values, colouring.palette
-    if colouring.kind == "angle":  # codes start at zero degrees
+    values, colours = shown.values, shown.palette
+    if shown.kind == "angle":  # codes start at zero degrees
         return np.roll(colours, len(colours) // 2, axis=0), "-180°", "180°"
-    if colouring.kind == "label":
+    if shown.kind == "label":
         return colours[np.arange(values.max() + 1) % len(colours)], "0", str(values.max())
     return colours, f"{values.min():.3g}", f"{values.max():.3g}"
-
-# %% ../../nbs/11_study/46_explorer.ipynb #1e601b0b
-class Clouds:
-    "The data and the embedding after every iteration, at some training rows; `rows` `(P,)`."
-
-    def __init__(self, model, rows, taus):
-        known, self.taus = model.map_.rows, taus
-        back, flow = known.inverse[rows], model.flow_
-        if taus != own_taus(model):
-            flow = model.run_flow(list(taus))
-        data, moved = known.coordinates[back], [points[back] for points in flow.embeddings()]
-        self.points = [data, *moved]
-        self.views = aligned_views([data if data.shape[1] <= 3 else known.points[back], *moved])
-        self.searches = [Search(points) for points in self.points]
-
-    def flat(self, iteration):
-        "Whether this cloud lies in a plane."
-        return self.points[iteration].shape[1] <= 2
-
-    def near(self, iteration, point, k):
-        "The `k` points nearest to `point`, including itself, after `iteration` steps."
-        return self.searches[iteration].nearest(self.points[iteration][[point]], k)[0][0]
-
-
-def own_taus(model):
-    "The parameter `tau` of a model as a tuple."
-    return tuple(np.ravel(model.tau).tolist())
 
 # %% ../../nbs/11_study/46_explorer.ipynb #bee2415f
 def check_explorable(model):
@@ -127,7 +101,7 @@ def check_explorable(model):
 
 
 def row_names(names, n, shown):
-    "Names of the rows `shown` of `n`, a list: their numbers, after one of the `names` if there are any."
+    "Names of the rows `shown` of `n`: their numbers, after one of the `names` if there are any."
     if names is None:
         return [f"row {row}" for row in shown]
     if len(names) != n:
@@ -136,7 +110,7 @@ def row_names(names, n, shown):
 
 # %% ../../nbs/11_study/46_explorer.ipynb #a4d0db5d
 class Exploration:
-    "Neighbours, colours and spreads of a fitted model, at `max_points` rows, without a picture."
+    "Clouds, neighbours, colours and spreads of a fitted model at `max_points` rows, no picture."
 
     def __init__(self, model, y=None, *, names=None, max_points=5000, max_columns=None):
         check_explorable(model)
@@ -144,18 +118,33 @@ class Exploration:
         rows, missed = model.map_.rows, model.residuals_
         n, held_out = len(missed), model.map_.values[rows.inverse]
         known = held_out + np.nan_to_num(missed) if y is None else check_features(y, n)
-        self.model = model
+        self.model, self.fitted_taus = model, tuple(np.ravel(model.tau).tolist())
         self.rows = shown = np.sort(check_random_state(0).permutation(n)[:max_points])
         self.features, self.branch = known[shown], model.branch_[shown]
         self.names = row_names(names, n, shown)
         titles = getattr(model, "feature_names_in_", None)
-        columns, titles = columns_shown(rows.X[rows.inverse[shown]], titles, max_columns)
-        self.colours = colourings(self.features, held_out[shown], self.branch, columns, titles)
-        self.run(own_taus(model))
+        columns = columns_shown(rows.X[rows.inverse[shown]], titles, max_columns)
+        self.colours = colourings(self.features, held_out[shown], self.branch, *columns)
+        self.run(self.fitted_taus)
 
     def run(self, taus):
-        "Compute the clouds of the flow with these `taus`."
-        self.clouds = Clouds(self.model, self.rows, taus)
+        "Compute the data and the embedding after every iteration of the flow with these `taus`."
+        known, flow = self.model.map_.rows, self.model.flow_
+        if taus != self.fitted_taus:
+            flow = self.model.run_flow(list(taus))
+        self.taus, back = taus, known.inverse[self.rows]
+        data, moved = known.coordinates[back], [points[back] for points in flow.embeddings()]
+        self.points = [data, *moved]
+        self.views = aligned_views([data if data.shape[1] <= 3 else known.points[back], *moved])
+        self.searches = [Search(points) for points in self.points]
+
+    def flat(self, iteration):
+        "Whether the cloud after `iteration` steps lies in a plane."
+        return self.points[iteration].shape[1] <= 2
+
+    def near(self, iteration, point, k):
+        "The `k` points nearest to `point`, including itself, after `iteration` steps."
+        return self.searches[iteration].nearest(self.points[iteration][[point]], k)[0][0]
 
     def spread(self, point, near):
         "Root mean squared difference of the feature from that of `point`, in standard deviations."
@@ -164,8 +153,8 @@ class Exploration:
 
     def spreads(self, point, k):
         "`spread` among the `k` neighbours after each iteration, and the least possible one."
-        steps, here = range(len(self.clouds.points)), self.features[[point]]
-        curve = [self.spread(point, self.clouds.near(i, point, k)) for i in steps]
+        steps, here = range(len(self.points)), self.features[[point]]
+        curve = [self.spread(point, self.near(i, point, k)) for i in steps]
         return curve, self.spread(point, nearest(self.features, here, k)[0][0])
 
     def on_branch(self, point, near):
@@ -175,126 +164,78 @@ class Exploration:
 # %% ../../nbs/11_study/46_explorer.ipynb #f2d55e6a
 def description(exploration, iteration, point, k):
     "The picture in words: `k` neighbours of a `point` of an `exploration` after an `iteration`."
-    e, clouds = exploration, exploration.clouds
-    near, first = clouds.near(iteration, point, k), clouds.near(0, point, k)
+    e = exploration
+    near, first = e.near(iteration, point, k), e.near(0, point, k)
     own = f"; {e.on_branch(point, near)} of them lie on its branch" if "branch" in e.colours else ""
     return (
-        f"Iteration {iteration} of {len(clouds.points) - 1} with tau = "
-        f"{', '.join(f'{tau:.2f}' for tau in clouds.taus)}, which leaves "
-        f"{remainder(clouds.taus, iteration):.2g} of the old metric. Among the {k} neighbours of "
+        f"Iteration {iteration} of {len(e.points) - 1} with tau = "
+        f"{', '.join(f'{tau:.2f}' for tau in e.taus)}, which leaves "
+        f"{remainder(e.taus, iteration):.2g} of the old metric. Among the {k} neighbours of "
         f"{e.names[point]} the feature differs by {e.spread(point, near):.3f} standard "
         f"deviations ({e.spread(point, first):.3f} in the data){own}."
     )
 
 # %% ../../nbs/11_study/46_explorer.ipynb #0d214dbe
-class CloudPanel:
-    "A cloud with some points in red and one marked; the artists are made once and then moved."
-
-    def __init__(self, ax, title=""):
-        ax.set(xlim=(-1.03, 1.03), ylim=(-1.03, 1.03), aspect="equal")
-        ax.set_axis_off()
-        # a fixed place, because an automatic one takes longer
-        ax.set_title(title, fontsize=10, y=1.01)
-        # discs would take twice as long
-        self.ax, self.cloud = ax, ax.scatter([], [], s=5, linewidths=0, marker="s")
-        self.near = ax.scatter([], [], s=12, c="crimson", linewidths=0)
-        (self.mark,) = ax.plot([], [], "*", ms=13, color="black", mec="white", mew=0.8)
-
-    def show(self, positions, colours, near, point):
-        "Move the artists to `positions` (N, 3), in `colours`; `near` is red, `point` a star."
-        self.positions = positions
-        back_to_front = np.argsort(positions[:, 2], kind="stable")
-        self.cloud.set_offsets(positions[back_to_front, :2])
-        self.cloud.set_facecolors(colours[back_to_front])
-        self.near.set_offsets(positions[near, :2])
-        self.mark.set_data(*positions[[point], :2].T)
-
-    def point_at(self, x, y):
-        "The point drawn nearest to a position in the panel."
-        return int(np.argmin(np.hypot(self.positions[:, 0] - x, self.positions[:, 1] - y)))
+def draw_cloud(ax, title, positions, colours, near, point):
+    "Draw `positions` `(N, 3)` in `colours` at `ax`, back to front; `near` is red, `point` a star."
+    order = np.argsort(positions[:, 2], kind="stable")
+    ax.set(xlim=(-1.03, 1.03), ylim=(-1.03, 1.03), aspect="equal")
+    ax.set_axis_off()
+    # a fixed place, because an automatic one takes longer
+    ax.set_title(title, fontsize=10, y=1.01)
+    # discs would take twice as long
+    ax.scatter(*positions[order, :2].T, s=5, c=colours[order], linewidths=0, marker="s")
+    ax.scatter(*positions[near, :2].T, s=12, c="crimson", linewidths=0)
+    ax.plot(*positions[[point], :2].T, "*", ms=13, color="black", mec="white", mew=0.8)
 
 
-class CurvePanel:
-    "Spread of the feature among the neighbours after each iteration; the least one is dashed."
-
-    def __init__(self, ax):
-        ax.set_title("difference of the feature", fontsize=10, y=1.01)
-        ax.set_xlabel("iteration (dashed: least possible)")
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.locator_params(nbins=3)  # drawing text is slow
-        ax.locator_params("x", integer=True)
-        (self.line,) = ax.plot([], [], ".-", ms=4, lw=0.9, color="0.5")
-        (self.here,) = ax.plot([], [], "o", color="crimson")
-        self.ax, self.least = ax, ax.axhline(0, ls="--", lw=1, color="0.5")
-
-    def show(self, curve, least, iteration):
-        "Move the artists: `curve`, one number per iteration; `least`, a number."
-        self.line.set_data(np.arange(len(curve)), curve)
-        self.here.set_data([iteration], [curve[iteration]])
-        self.least.set_ydata([least, least])
-        self.ax.set(xlim=(-0.4, len(curve) - 0.6), ylim=(0, 1.08 * max(curve)))
+def draw_curve(ax, curve, least, iteration):
+    "Draw the spread after each iteration, the list `curve`; the `least` one is dashed."
+    ax.set_title("difference of the feature", fontsize=10, y=1.01)
+    ax.set_xlabel("iteration (dashed: least possible)")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.locator_params(nbins=3)  # drawing text is slow
+    ax.locator_params("x", integer=True)
+    ax.plot(np.arange(len(curve)), curve, ".-", ms=4, lw=0.9, color="0.5")
+    ax.plot([iteration], [curve[iteration]], "o", color="crimson")
+    ax.axhline(least, ls="--", lw=1, color="0.5")
+    ax.set(xlim=(-0.4, len(curve) - 0.6), ylim=(0, 1.08 * max(curve)))
 
 
-class ColourBar:
-    "The colours of a `Colouring` from its lowest to its highest value, in one row."
-
-    def __init__(self, ax):
-        ax.set_axis_off()
-        self.image = ax.imshow(np.zeros((1, 1, 3)), aspect="auto", extent=(0, 1, 0, 1))
-        self.low, self.high, self.name = (
-            ax.text(*place, "", fontsize=9, ha=ha, va=va, transform=ax.transAxes)
-            for place, ha, va in (
-                ((-0.03, 0.5), "right", "center"),
-                ((1.03, 0.5), "left", "center"),
-                ((0.5, -0.7), "center", "top"),
-            )
-        )
-
-    def show(self, name, colouring):
-        "Show the colours and the ends of a `colouring`, and its `name`."
-        colours, low, high = bar_of(colouring)
-        self.image.set_data(colours[None])
-        for text, words in ((self.low, low), (self.high, high), (self.name, name)):
-            text.set_text(words)
+def draw_bar(ax, name, shown):
+    "Draw the colours of a `Colouring`, `shown`, in one row, with its ends and its `name`."
+    colours, low, high = bar_of(shown)
+    ax.set_axis_off()
+    ax.imshow(colours[None], aspect="auto", extent=(0, 1, 0, 1))
+    style = dict(fontsize=9, transform=ax.transAxes)
+    ax.text(-0.03, 0.5, low, ha="right", va="center", **style)
+    ax.text(1.03, 0.5, high, ha="left", va="center", **style)
+    ax.text(0.5, -0.7, name, ha="center", va="top", **style)
 
 # %% ../../nbs/11_study/46_explorer.ipynb #30d6b7b6
-class Picture:
-    "Data, embedding and spread of the feature, in one matplotlib figure."
+def draw(exploration, iteration, point, neighbors, colour, turn=-40.0, tilt=25.0, solid=True):
+    "Figure of the data, the embedding after an `iteration`, and the spread of the feature."
+    from matplotlib.figure import Figure
 
-    def __init__(self, exploration):
-        from matplotlib.figure import Figure
+    e, shown = exploration, exploration.colours[colour]
+    figure = Figure(figsize=(8.8, 3.3), dpi=100, facecolor="white")
+    *clouds, right = figure.subplots(1, 3, width_ratios=(1, 1, 0.75))
+    near = e.near(iteration, point, neighbors)
+    name = f"iteration {iteration}" if iteration else "the data (iteration 0)"
+    for ax, i, title in zip(clouds, (0, iteration), ("neighbours on the data", name)):
+        angles = (turn, tilt) if solid and not e.flat(i) else (0, 90)
+        draw_cloud(ax, title, projected(e.views[i], *angles), shown.colours, near, point)
+    draw_curve(right, *e.spreads(point, neighbors), iteration)
+    draw_bar(figure.add_axes((0.26, 0.1, 0.2, 0.03)), colour, shown)
+    figure.subplots_adjust(left=0.01, right=0.98, bottom=0.15, top=0.9, wspace=0.12)
+    return figure
 
-        self.exploration = exploration
-        self.figure = Figure(figsize=(8.8, 3.3), dpi=100, facecolor="white")
-        left, middle, right = self.figure.subplots(1, 3, width_ratios=(1, 1, 0.75))
-        self.data, self.embedding = CloudPanel(left, "neighbours on the data"), CloudPanel(middle)
-        self.curve = CurvePanel(right)
-        self.bar = ColourBar(self.figure.add_axes((0.26, 0.1, 0.2, 0.03)))
-        self.figure.subplots_adjust(left=0.01, right=0.98, bottom=0.15, top=0.9, wspace=0.12)
 
-    def show(self, iteration, point, k, colour, turn=-40.0, tilt=25.0, solid=True):
-        "Draw one iteration."
-        e, clouds = self.exploration, self.exploration.clouds
-        near, colours = clouds.near(iteration, point, k), e.colours[colour].colours
-        self.bar.show(colour, e.colours[colour])
-        for panel, i in ((self.data, 0), (self.embedding, iteration)):
-            angles = (turn, tilt) if solid and not clouds.flat(i) else (0, 90)
-            panel.show(projected(clouds.views[i], *angles), colours, near, point)
-        self.curve.show(*e.spreads(point, k), iteration)
-        name = f"iteration {iteration}" if iteration else "the data (iteration 0)"
-        self.embedding.ax.title.set_text(name)
-
-    def png(self):
-        "The picture as PNG bytes."
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from PIL import Image
-
-        canvas = FigureCanvasAgg(self.figure)
-        canvas.draw()
-        buffer = io.BytesIO()
-        image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-        image.save(buffer, "png", compress_level=1)  # speed matters more than size
-        return buffer.getvalue()
+def png_of(figure):
+    "A figure as PNG bytes."
+    buffer = io.BytesIO()
+    figure.savefig(buffer, pil_kwargs={"compress_level": 1})  # speed matters more than size
+    return buffer.getvalue()
 
 # %% ../../nbs/11_study/46_explorer.ipynb #e45b491c
 def import_widgets():
@@ -308,134 +249,41 @@ def import_widgets():
         ) from error
     return ipywidgets
 
-
-class PlainCanvas:
-    "A canvas that is a PNG image, sent again whenever it changes."
-
-    def __init__(self, picture):
-        self.picture = picture
-        self.widget = import_widgets().Image(format="png")
-
-    def refresh(self):
-        self.widget.value = self.picture.png()
-
-# %% ../../nbs/11_study/46_explorer.ipynb #76e96ab2
-class LiveCanvas:
-    "A canvas of ipympl with a `picture`; a click calls `on_click(point)`, a drag `on_drag(x, y)`."
-
-    def __init__(self, picture, on_click, on_drag):
-        from ipympl.backend_nbagg import Canvas, FigureManager
-
-        self.widget = Canvas(picture.figure)
-        FigureManager(self.widget, 0)
-        for part in ("toolbar", "header", "footer"):
-            setattr(self.widget, f"{part}_visible", False)
-        self.widget.resizable = False
-        self.panels = picture.data, picture.embedding
-        self.on_click, self.on_drag, self.start = on_click, on_drag, None
-        for name in ("button_press", "motion_notify", "button_release"):
-            self.widget.mpl_connect(f"{name}_event", getattr(self, f"_{name}"))
-
-    def refresh(self):
-        self.widget.draw_idle()  # the browser requests the image when it is ready
-
-    def _button_press(self, event):
-        self.start, self.moved = (event.x, event.y), False
-
-    def _motion_notify(self, event):
-        if self.start is None:
-            return
-        x, y = event.x - self.start[0], event.y - self.start[1]
-        if self.moved or np.hypot(x, y) > 4:
-            self.start, self.moved = (event.x, event.y), True
-            self.on_drag(x, y)
-
-    def _button_release(self, event):
-        clicked, self.start = self.start is not None and not self.moved, None
-        for panel in self.panels:
-            if clicked and event.inaxes is panel.ax:
-                self.on_click(panel.point_at(event.xdata, event.ydata))
-
-# %% ../../nbs/11_study/46_explorer.ipynb #5aa85936
-def canvas_for(kind, picture, on_click, on_drag):
-    'A `LiveCanvas(picture, on_click, on_drag)`; or a plain one: `kind` "image", or no ipympl.'
-    if kind != "image":
-        try:
-            return LiveCanvas(picture, on_click, on_drag)
-        except ImportError:
-            if kind == "ipympl":
-                raise
-    return PlainCanvas(picture)
-
 # %% ../../nbs/11_study/46_explorer.ipynb #444fb979
-class Controls:
-    "The sliders and menus of the explorer; `controls.iteration.value = 2` moves one."
-
-    views = "iteration point neighbors colour solid turn tilt".split()
-
-    def __init__(self, exploration, neighbors):
-        w = import_widgets()
-        n, steps = len(exploration.rows), len(exploration.clouds.points) - 1
-        colours, tau = list(exploration.colours), exploration.clouds.taus[-1]
-        named = [(name, point) for point, name in enumerate(exploration.names)]
-        self.iteration = w.IntSlider(min(1, steps), 0, steps, description="iteration")
-        self.point = w.SelectionSlider(options=named, description="row")
-        self.neighbors = w.IntSlider(neighbors, 2, max(2, n // 2), description="neighbours")
-        self.colour = w.Dropdown(options=colours, description="colour")
-        self.solid = w.Checkbox(True, description="three dimensions")
-        self.turn = w.IntSlider(-40, -180, 180, description="turn (°)")
-        self.tilt = w.IntSlider(25, -90, 90, description="tilt (°)")
-        self.tau = w.FloatSlider(
-            tau, min=0.05, max=0.99, step=0.01, description="tau", continuous_update=False
-        )
-        for name in (*self.views, "tau"):
-            widget = getattr(self, name)
-            widget.layout.width, widget.style.description_width = "18rem", "6rem"
-        self.status = w.HTML()
-
-    def watch(self, on_view, on_tau):
-        "Call `on_view()` when the picture must change, and `on_tau()` when the flow must change."
-        self.on_view, self.busy = on_view, False
-        for name in self.views:
-            getattr(self, name).observe(self._moved, "value")
-        self.tau.observe(lambda change: on_tau(), "value")
-
-    def _moved(self, change):
-        if not self.busy:
-            self.on_view()
-
-    def set(self, **values):
-        "Move several widgets and draw once."
-        self.busy = True
-        for name, value in values.items():
-            getattr(self, name).value = value
-        self.busy = False
-        self.on_view()
-
-    def around(self, canvas):
-        "A box with all widgets and the canvas."
-        w = import_widgets()
-        above = w.HBox([self.iteration, self.point, self.neighbors])
-        below = w.HBox([self.colour, self.turn, self.tilt])
-        last = w.HBox([self.tau, self.solid])
-        for row in (above, below, last):
-            row.layout.flex_flow = "row wrap"
-        return w.VBox([above, canvas, self.status, below, last])
+def controls_for(exploration, neighbors):
+    "Sliders and menus: one for each argument of `draw`, and `tau`."
+    w = import_widgets()
+    n, steps = len(exploration.rows), len(exploration.points) - 1
+    named = [(name, point) for point, name in enumerate(exploration.names)]
+    found = SimpleNamespace(
+        iteration=w.IntSlider(min(1, steps), 0, steps),
+        point=w.SelectionSlider(options=named, description="row"),
+        neighbors=w.IntSlider(neighbors, 2, max(2, n // 2), description="neighbours"),
+        colour=w.Dropdown(options=list(exploration.colours)),
+        turn=w.IntSlider(-40, -180, 180, description="turn (°)"),
+        tilt=w.IntSlider(25, -90, 90, description="tilt (°)"),
+        solid=w.Checkbox(True, description="three dimensions"),
+        tau=w.FloatSlider(exploration.taus[-1], min=0.05, max=0.99, step=0.01),
+    )
+    found.tau.continuous_update = False
+    for name, widget in vars(found).items():
+        widget.description = widget.description or name
+        widget.layout.width, widget.style.description_width = "18rem", "6rem"
+    return found
 
 # %% ../../nbs/11_study/46_explorer.ipynb #27364207
 class Explorer:
-    "The explorer of a fitted model; displays itself as the last value of a cell."
+    "The explorer of an `Exploration`; `explorer.controls.iteration.value = 2` moves a slider."
 
-    def __init__(self, model, y=None, *, names=None, neighbors=100, canvas="auto", max_points=5000):
-        check_number("neighbors", neighbors, 2, integer=True)
-        check_choice("canvas", canvas, ("auto", "ipympl", "image"))
-        import_widgets()
-        self.exploration = Exploration(model, y, names=names, max_points=max_points)
-        self.picture = Picture(self.exploration)
-        self.controls = Controls(self.exploration, neighbors)
-        self.canvas = canvas_for(canvas, self.picture, self.choose, self.rotate)
-        self.controls.watch(self.show, self.run)
-        self.widget = self.controls.around(self.canvas.widget)
+    def __init__(self, exploration, neighbors):
+        w = import_widgets()
+        self.exploration, self.controls = exploration, controls_for(exploration, neighbors)
+        self.image, self.status, c = w.Image(format="png"), w.HTML(), self.controls
+        rows = [c.iteration, c.point, c.neighbors], [c.colour, c.turn, c.tilt], [c.tau, c.solid]
+        above, *below = (w.HBox(row, layout=w.Layout(flex_flow="row wrap")) for row in rows)
+        self.widget = w.VBox([above, self.image, self.status, *below])
+        for name, widget in vars(c).items():
+            widget.observe(self.run if name == "tau" else self.show, "value")
         self.show()
 
     def _repr_mimebundle_(self, **kwargs):
@@ -448,53 +296,37 @@ class Explorer:
             "save_explorer(model, 'page.html') needs no widgets"
         )
 
-    def show(self):
-        "Draw the picture for the values of the controls."
-        c = self.controls
-        where = c.iteration.value, c.point.value, c.neighbors.value
-        view = c.turn.value, c.tilt.value, c.solid.value
-        self.picture.show(*where, c.colour.value, *view)
-        self.canvas.refresh()
-        c.status.value = description(self.exploration, *where)
+    def show(self, change=None):
+        "Draw the picture for the values of the controls, after a `change` of one."
+        values = {name: w.value for name, w in vars(self.controls).items() if name != "tau"}
+        self.image.value = png_of(draw(self.exploration, **values))
+        where = values["iteration"], values["point"], values["neighbors"]
+        self.status.value = description(self.exploration, *where)
 
-    def choose(self, point):
-        self.controls.point.value = point
-
-    def rotate(self, right, up):
-        c = self.controls
-        turn = (c.turn.value - right // 2 + 180) % 360 - 180
-        c.set(turn=turn, tilt=min(90, max(-90, c.tilt.value - up // 2)))
-
-    def run(self):
-        "Run the flow with the tau of the controls."
-        tau, start = self.controls.tau.value, time.perf_counter()
-        known = own_taus(self.exploration.model)
-        self.controls.status.value = f"Running the flow with tau = {tau:.2f} ..."
+    def run(self, change):
+        "Run the flow with the tau of the controls, after its `change`."
+        tau, start, known = change.new, time.perf_counter(), self.exploration.fitted_taus
+        self.status.value = f"Running the flow with tau = {tau:.2f} ..."
         try:
             self.exploration.run(known if np.isclose(tau, known[-1]) else (tau,))
         except (ValueError, RuntimeError) as error:
-            why = html.escape(str(error))
-            self.controls.status.value = f"No flow with tau = {tau:.2f}: {why}"
+            self.status.value = f"No flow with tau = {tau:.2f}: {html.escape(str(error))}"
             return
-        self.controls.iteration.max = len(self.exploration.clouds.points) - 1
+        self.controls.iteration.max = len(self.exploration.points) - 1
         self.show()
-        self.controls.status.value += f" The flow took {time.perf_counter() - start:.1f} s."
+        self.status.value += f" The flow took {time.perf_counter() - start:.1f} s."
 
 # %% ../../nbs/11_study/46_explorer.ipynb #5569a74a
-def explore(model, y=None, *, names=None, neighbors=100, canvas="auto", max_points=5000):
+def explore(model, y=None, *, names=None, neighbors=100, max_points=5000):
     """Explorer of a fitted model, with sliders for iteration, row, neighbours, view and tau.
 
     Parameters
     ----------
     model : fitted IteratedDiffusionMap
     y : (N,) or (N, n) array, default None
-        Features of the training rows to explore, for instance without noise; None takes those of
-        the fit.
+        Features of the training rows, for instance without noise; None takes those of the fit.
     names : sequence of N names of the training rows, default None: their numbers
     neighbors : int, default 100, initial number of neighbours
-    canvas : "auto", "ipympl" or "image", default "auto"
-        "ipympl" reacts to clicks (choose a point) and dragging (turn), "image" is a plain picture;
-        "auto" takes "ipympl" if it is installed.
     max_points : int, default 5000; if there are more points, a random sample is shown
 
     Returns
@@ -512,21 +344,21 @@ def explore(model, y=None, *, names=None, neighbors=100, canvas="auto", max_poin
     >>> from idm_nb.datasets import feature_example
     >>> X, y, _ = feature_example("annulus radius", 300, random_state=0)
     >>> model = IteratedDiffusionMap(2, random_state=0).fit(X, y)
-    >>> explorer = explore(model, canvas="image")  # doctest: +SKIP
+    >>> explorer = explore(model)  # doctest: +SKIP
     """
-    return Explorer(
-        model, y, names=names, neighbors=neighbors, canvas=canvas, max_points=max_points
-    )
+    check_number("neighbors", neighbors, 2, integer=True)
+    import_widgets()
+    return Explorer(Exploration(model, y, names=names, max_points=max_points), neighbors)
 
 # %% ../../nbs/11_study/46_explorer.ipynb #e2abd0ff
 import base64
 import json
 from hashlib import sha1
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 
 from ..core.files import write_whole
-from ..core.pictures import palette
 
 # %% ../../nbs/11_study/46_explorer.ipynb #182a9bb0
 def spread_out(points, n):
@@ -547,20 +379,19 @@ def packed(array, kind):
 
 def page_data(exploration, n_chosen, n_neighbors):
     "A dict for the page: an `exploration`, with `n_neighbors` of each of `n_chosen` points."
-    e, clouds = exploration, exploration.clouds
-    chosen, k = spread_out(clouds.views[0], n_chosen), min(n_neighbors, len(e.rows))
-    near = [nearest(points, points[chosen], k)[0] for points in clouds.points]
-    kinds = {colouring.kind for colouring in e.colours.values()}
+    e = exploration
+    chosen, k = spread_out(e.views[0], n_chosen), min(n_neighbors, len(e.rows))
+    near = [nearest(points, points[chosen], k)[0] for points in e.points]
     hexes = lambda colours: ["#%02x%02x%02x" % tuple(c) for c in np.uint8(255 * colours)]
     return {
         "points": len(e.rows),
         "names": e.names,
         "chosen": chosen.tolist(),
         "neighbors": k,
-        "tau": ", ".join(f"{tau:.2f}" for tau in clouds.taus),
-        "left": [f"{remainder(clouds.taus, i):.2g}" for i in range(len(near))],
-        "flat": [clouds.flat(i) for i in range(len(near))],
-        "views": [packed(np.round(32767 * view), "<i2") for view in clouds.views],
+        "tau": ", ".join(f"{tau:.2f}" for tau in e.taus),
+        "left": [f"{remainder(e.taus, i):.2g}" for i in range(len(near))],
+        "flat": [e.flat(i) for i in range(len(near))],
+        "views": [packed(np.round(32767 * view), "<i2") for view in e.views],
         "near": [packed(rows, "<u2") for rows in near],
         "features": packed(e.features / np.sqrt(e.features.var(axis=0).sum()), "<f4"),
         "branch": packed(e.branch, "<u2"),
@@ -570,7 +401,7 @@ def page_data(exploration, n_chosen, n_neighbors):
             for name, c in e.colours.items()
             for bar, *ends in [bar_of(c)]
         ],
-        "palettes": {kind: hexes(palette(kind)) for kind in sorted(kinds)},
+        "palettes": {c.kind: hexes(c.palette) for c in e.colours.values()},
     }
 
 # %% ../../nbs/11_study/46_explorer.ipynb #47e59f9a
@@ -584,18 +415,15 @@ def explorer_html(
 ):
     "The explorer as a piece of HTML that needs neither Python nor a network."
     check_number("max_points", max_points, 4, 65535, integer=True)
-    for name, number in (("n_chosen", n_chosen), ("neighbors", neighbors)):
-        check_number(name, number, 2, integer=True)
+    check_number("n_chosen", n_chosen, 2, integer=True)
+    check_number("neighbors", neighbors, 2, integer=True)
     check_number("max_columns", max_columns, 0, integer=True)
     exploration = Exploration(model, y, names=names, max_points=max_points, max_columns=max_columns)
     data = json.dumps(page_data(exploration, n_chosen, neighbors), allow_nan=False)
     data = data.replace("<", "\\u003c")  # a column name must not end the script
-    return Template(page_file("explorer.html")).substitute(
-        name=f"idm-{sha1(data.encode()).hexdigest()[:10]}",
-        style=page_file("explorer.css"),
-        script=page_file("explorer.js"),
-        data=data,
-    )
+    name = f"idm-{sha1(data.encode()).hexdigest()[:10]}"
+    parts = dict(style=page_file("explorer.css"), script=page_file("explorer.js"))
+    return Template(page_file("explorer.html")).substitute(parts, name=name, data=data)
 
 # %% ../../nbs/11_study/46_explorer.ipynb #a1bd107f
 def save_explorer(model, path, y=None, *, title="Iterated diffusion map", **options):
@@ -627,9 +455,4 @@ def save_explorer(model, path, y=None, *, title="Iterated diffusion map", **opti
     """
     parts = dict(title=html.escape(title), explorer=explorer_html(model, y, **options))
     page = Template(page_file("explorer_page.html")).substitute(parts)
-
-    def write(name):
-        with open(name, "w", encoding="utf-8") as file:
-            file.write(page)
-
-    write_whole(path, write)
+    write_whole(path, lambda name: Path(name).write_text(page, encoding="utf-8"))
