@@ -19,9 +19,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import idm_nb
 from idm_nb import FeatureRegressor, IteratedDiffusionMap
 from idm_nb.datasets import feature_example
-from idm_nb.regression import ErrorModel, KernelRegression, judge
+from idm_nb.regression import ErrorModel, KernelRegression
 from idm_nb.regression.candidates import Discriminant
 from idm_nb.regression.held_out import HeldOut
+from idm_nb.regression.verdict import judge
 
 
 def table(n=120, seed=0):

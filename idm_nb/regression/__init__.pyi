@@ -1,11 +1,4 @@
 from .errors import ErrorModel as ErrorModel
-from .held_out import HeldOut as HeldOut
-from .held_out import LearningCurve as LearningCurve
-from .kernel import FeatureEstimate as FeatureEstimate
 from .kernel import KernelRegression as KernelRegression
 from .stacked import FeatureRegressor as FeatureRegressor
-from .stacked import Mixture as Mixture
-from .verdict import Nearest as Nearest
 from .verdict import Verdict as Verdict
-from .verdict import audit as audit
-from .verdict import judge as judge

@@ -30,7 +30,6 @@ from idm_nb.regression.kernel import (
     CrossTuned,
     FeatureEstimate,
     KernelFit,
-    Smoother,
     fold_of_rows,
     gaussian,
     with_noise,
@@ -66,7 +65,7 @@ def likelihood_of_lengths(logs, X, y):
 N_STEPS = 40  # of the quasi-Newton method, from each start
 
 
-class LengthKernel(Smoother):
+class LengthKernel(Storage):
     "Gaussian process with a length per column and a linear part, by marginal likelihood."
 
     def tune(self, X, y, groups, s):
