@@ -9,7 +9,6 @@ __all__ = ['table_report']
 import base64
 import io
 import json
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -20,6 +19,7 @@ from ..core.pictures import Colouring, bars, branch_legend, colour_bar, palette
 from ..diffusion.numerics import nearest
 from ..regression.verdict import SMALL, line_is_enough, short
 from ..study.relevance import projection_shares, unit_columns
+from .answers import other_ways
 from .columns import cells_of, differing
 from .reading import apart, with_values
 
@@ -81,6 +81,13 @@ def new_figure(width, height):
 
     return Figure(figsize=(width, height), layout="constrained")
 
+
+def new_axes(width, height):
+    "A `new_figure` and its axes, without lines above and on the right."
+    ax = (figure := new_figure(width, height)).add_subplot()
+    ax.spines[["top", "right"]].set_visible(False)
+    return figure, ax
+
 # %% ../../nbs/12_application/49_report.ipynb #4d73a3cd
 def joins(nodes, ends, low, high):
     """For each branch in words: the others that it meets, and at which value of the feature;
@@ -141,36 +148,24 @@ MOST_EFFECTS, STEPS, MOST_ROWS = 9, 15, 100
 SEEN = 0.01  # relevance that moves predictions by a tenth of a standard deviation
 
 
-@dataclass(frozen=True)
-class Effect:
-    "Predictions if one column has a given value in all rows, the other columns as they are."
-
-    name: str
-    values: object
-    each: np.ndarray
-    means: np.ndarray
-    branch: np.ndarray
-
-    @classmethod
-    def of(cls, fitted, name):
-        "The effect of the column `name` on rows of `fitted` that were kept back, if there are any."
-        part = fitted.encoder.parts[fitted.encoder.names.index(name)]
-        rows = fitted.kept if len(fitted.kept) else fitted.rows
-        frame = rows.part(np.unique(np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int))).frame
-        column = frame[name]
-        if part.kind == "words":
-            values = part.words
-        elif part.kind == "text":
-            values = list(column.value_counts().index[:STEPS])
-        else:
-            shares = np.linspace(0.02, 0.98, STEPS)
-            values = column.dropna().quantile(shares, interpolation="nearest")
-            values = values.drop_duplicates().to_numpy()
-        placed = fitted.place(pd.concat([with_values(frame, {name: v}) for v in values]))
-        each = fitted.decoded(placed)[0][:, 0].reshape(len(values), -1)
-        means = placed.values.reshape(*each.shape, -1).mean(axis=1)  # of an angle: sine and cosine
-        means = fitted.coding.decode(means)[:, 0]
-        return cls(name, values, each, means, fitted.place(frame).branch)
+def effect_of(fitted, name):
+    """Predictions if the column `name` has a given value in all rows, the other columns as they are: the
+    name, `values` `(k,)`, predictions `(k, N)`, their means `(k,)`, and branches `(N,)`."""
+    part = fitted.encoder.parts[fitted.encoder.names.index(name)]
+    rows = fitted.kept if len(fitted.kept) else fitted.rows
+    frame = rows.part(np.unique(np.linspace(0, len(rows) - 1, MOST_ROWS).astype(int))).frame
+    column = frame[name]
+    if part.kind == "words":
+        values = part.words
+    elif part.kind == "text":
+        values = list(column.value_counts().index[:STEPS])
+    else:
+        values = column.dropna().quantile(np.linspace(0.02, 0.98, STEPS), interpolation="nearest")
+        values = values.drop_duplicates().to_numpy()
+    placed = fitted.place(pd.concat([with_values(frame, {name: v}) for v in values]))
+    each = fitted.decoded(placed)[0][:, 0].reshape(len(values), -1)
+    means = placed.values.reshape(*each.shape, -1).mean(axis=1)  # of an angle: sine and cosine
+    return name, values, each, fitted.coding.decode(means)[:, 0], fitted.place(frame).branch
 
 
 def effects_of(fitted):
@@ -178,14 +173,14 @@ def effects_of(fitted):
     found = fitted.relevance
     above = [name for name, value, _, passed in found.ranked() if passed and value >= SEEN]
     above = [] if fitted.encoder.many else above[:MOST_EFFECTS]
-    effects = [Effect.of(fitted, name) for name in above]
+    effects = [effect_of(fitted, name) for name in above]
     if fitted.coding.unit is not None or not effects:
         low, turn = (getattr(fitted.coding, name, 0.0) for name in ("low", "turn"))
         return effects, (low, low + turn), None
     # a column with the relevance r moves predictions by sqrt(r) standard deviations
     half = np.sqrt(max(found.threshold, 0)) * np.nanstd(fitted.rows.truth[:, 0])
-    middle = np.mean([effect.means.mean() for effect in effects])
-    every = np.concatenate([effect.each.ravel() for effect in effects])
+    middle = np.mean([means.mean() for *_, means, _ in effects])
+    every = np.concatenate([each.ravel() for _, _, each, *_ in effects])
     low, high = np.quantile(every, [0.01, 0.99]) + [-half, half]
     return effects, (low, high), (middle - half, middle + half)
 
@@ -194,52 +189,47 @@ LINES, FEW, MOST_WORDS = 40, 5, 24  # rows, values and words that are drawn one 
 
 
 def draw_effect(effect, feature, limits, chance):
-    "Figure of one Effect: a point or a line for each row, and the mean."
-    words, some = isinstance(effect.values, list), np.linspace(0, 1, LINES)
-    some = np.unique((some * (len(effect.branch) - 1)).astype(int))
-    several = effect.branch.max() > 0
-    colours = Colouring(effect.branch[some], "label").colours if several else ["0.7"] * len(some)
-    order = np.argsort(effect.means) if words else np.arange(len(effect.means))
+    "Figure of one `effect_of` a column: a point or a line for each row, and the mean."
+    name, values, each, means, branch = effect
+    words = isinstance(values, list)
+    some = np.unique((np.linspace(0, 1, LINES) * (len(branch) - 1)).astype(int))
+    colours = Colouring(branch[some], "label").colours if branch.max() else ["0.7"] * len(some)
+    order = np.argsort(means) if words else np.arange(len(means))
     if len(order) > MOST_WORDS:  # the lowest and the highest
         order = np.r_[order[: MOST_WORDS // 2], order[-MOST_WORDS // 2 :]]
-    each, means, places = effect.each[order], effect.means[order], np.arange(len(order))
-    figure = new_figure(3, 0.8 + 0.2 * max(len(order), 3) if words else 2.2)
-    ax = figure.add_subplot()
+    each, means, places = each[order], means[order], np.arange(len(order))
+    figure, ax = new_axes(3, 0.8 + 0.2 * max(len(order), 3) if words else 2.2)
     for row, colour in zip(some, colours):
-        one = each[:, row]
+        shift, style = 0.5 * (row * 0.618034 % 1 - 0.5), dict(color=colour, alpha=0.7, zorder=1)
         if words:
-            shift = 0.5 * (row * 0.618034 % 1 - 0.5)
-            ax.plot(one, places + shift, ".", ms=3, color=colour, alpha=0.7, zorder=1)
+            ax.plot(each[:, row], places + shift, ".", ms=3, **style)
         else:
-            ax.plot(effect.values, one, color=colour, lw=0.5, alpha=0.7, zorder=1)
+            ax.plot(values, each[:, row], lw=0.5, **style)
     if words:
         ax.plot(means, places, "o", ms=5, color="black")
-        ax.set_yticks(places, cut([str(effect.values[i]) for i in order]), fontsize=7)
+        ax.set_yticks(places, cut([str(values[i]) for i in order]))
         ax.set(xlabel=feature, xlim=limits, ylim=(-0.6, len(order) - 0.4))
+        ax.set_title(name, fontsize=9)
     else:
-        ax.plot(effect.values, means, color="black", lw=1.5)
-        ax.set(xlabel=effect.name, ylabel=feature, ylim=limits)
-        ax.tick_params(axis="x", rotation=30 if effect.values.dtype.kind == "M" else 0)
-        if len(effect.values) <= FEW:
-            ax.set_xticks(effect.values)
+        ax.plot(values, means, color="black", lw=1.5)
+        ax.set(xlabel=name, ylabel=feature, ylim=limits)
+        ax.tick_params(axis="x", rotation=30 if values.dtype.kind == "M" else 0)
+        if len(values) <= FEW:
+            ax.set_xticks(values)
     if chance is not None:
         (ax.axvspan if words else ax.axhspan)(*chance, color="0.9", zorder=0)
     ax.tick_params(labelsize=7)
-    ax.set_title(effect.name if words else "", fontsize=9)
-    ax.spines[["top", "right"]].set_visible(False)
     return figure
 
 # %% ../../nbs/12_application/49_report.ipynb #6031288f
 def draw_column(fitted, name):
     "Figure of the column `name` of the training rows of `fitted`, a FittedTable, at each feature."
-    figure = new_figure(3, 2.2)
-    ax, rows = figure.add_subplot(), fitted.rows
+    (figure, ax), rows = new_axes(3, 2.2), fitted.rows
     colours = Colouring(fitted.branch, "label").colours if fitted.branches.n_branches > 1 else "0.5"
     column = cells_of(fitted.encoder, rows.frame, [name])[name]
     ax.scatter(rows.truth[:, 0], column, s=4, c=colours, linewidths=0, alpha=0.6, rasterized=True)
     ax.set(xlabel=fitted.roles.features[0], ylabel=name)
     ax.tick_params(labelsize=7)
-    ax.spines[["top", "right"]].set_visible(False)
     return figure
 
 # %% ../../nbs/12_application/49_report.ipynb #a92bc6e0
@@ -271,23 +261,18 @@ def typical_row(fitted):
 
 def short_cells(fitted, names):
     "Function from a frame to the columns `names` as lists of short text, long words without their middle."
-    texts = {}
-    every = cells_of(fitted.encoder, fitted.rows.frame, names)
-    for name, column in every.items():
-        if column.dtype.kind == "O":
-            words = list(column.dropna().unique())
-            texts[name] = dict(zip(words, cut(words)))
-    told = lambda name, cell: texts.get(name, {}).get(cell, cell)
-    cells = lambda frame: cells_of(fitted.encoder, frame, names)
-    return lambda frame: {
-        n: [shown(told(n, cell)) for cell in column] for n, column in cells(frame).items()
-    }
+    cells, texts = lambda frame: cells_of(fitted.encoder, frame, names).items(), {}
+    for name, column in cells(fitted.rows.frame):
+        words = list(column.dropna().unique()) if column.dtype.kind == "O" else []
+        texts[name] = dict(zip(words, cut(words)))
+    told = lambda name, column: [shown(texts[name].get(cell, cell)) for cell in column]
+    return lambda frame: {name: told(name, column) for name, column in cells(frame)}
 
 
 def ways_table(fitted):
     "A typical row and rows that reach its value in another way."
     row = fitted.rows.part([typical_row(fitted)]).frame
-    found = fitted.counterparts(row[[p.name for p in fitted.encoder.parts]], MOST_WAYS)
+    found = other_ways(fitted, row[[p.name for p in fitted.encoder.parts]], MOST_WAYS)
     if found.empty:
         return {}, {}
     feature, names = fitted.roles.features[0], fitted.ranked_names()
@@ -353,33 +338,26 @@ def shade_of(column):
 
 def draw_map(fitted):
     "Figure of the map of `fitted`, a FittedTable, and the name of what colours it."
-    several = fitted.branches.n_branches > 1
-    known, feature, owners = fitted.model.map_, fitted.roles.features[0], fitted.encoder.owners
-    X = fitted.encode(fitted.rows.frame)
-    wide = len(owners) > MOST_AXES
+    known, rows, owners = fitted.model.map_, fitted.rows, fitted.encoder.owners
+    several, wide = fitted.branches.n_branches > 1, len(owners) > MOST_AXES
+    X, truth = fitted.encode(rows.frame), rows.truth[:, 0]
     points = fitted.model.embedding_ if wide or several else X * fitted.weights
-    truth = fitted.rows.truth[:, 0]
     predicted = fitted.coding.decode(known.values[known.rows.inverse])[:, 0]
     values = np.where(np.isfinite(truth) & ~several, truth, predicted)
-    feature = "predicted " * several + feature
+    feature = "predicted " * several + fitted.roles.features[0]
     direction = main_difference(points, values, fitted.branch)
-    height = points @ direction
-    figure = new_figure(5.6, 3.4)
-    ax = figure.add_subplot()
+    height, share = points @ direction, direction**2
+    figure, ax = new_axes(5.6, 3.4)
     shade, words, name = Colouring(fitted.branch, "label"), None, "branch"
     if not several:
-        share = (
-            projection_shares(unit_columns(height[:, None]), unit_columns(X))
-            if wide
-            else direction**2
-        )
+        if wide:
+            share = projection_shares(unit_columns(height[:, None]), unit_columns(X))
         name = fitted.encoder.names[int(np.bincount(owners, share).argmax())]
-        shade, words = shade_of(cells_of(fitted.encoder, fitted.rows.frame, [name])[name])
+        shade, words = shade_of(cells_of(fitted.encoder, rows.frame, [name])[name])
     ax.scatter(values, height, s=9, c=shade.colours, linewidths=0, alpha=0.8, rasterized=True)
     ax.set_xlabel(feature)
     ax.set_ylabel("difference at equal " + feature, fontsize=9)
     ax.set_yticks([])
-    ax.spines[["top", "right"]].set_visible(False)
     if shade.kind == "label":
         branch_legend(ax, shade, words and cut(words), name)
     else:
@@ -394,10 +372,8 @@ def draw_predictions(judged, features, limit=3):
     for k in range(count):
         ax, true, value = figure.add_subplot(1, count, k + 1), truth[:, k], judged["values"][:, k]
         ax.plot([true.min(), true.max()], [true.min(), true.max()], "-", color="0.7", lw=1)
-        bars_ = 1.96 * judged["errors"][:, k]
-        ax.errorbar(
-            true, value, bars_, fmt=".", elinewidth=0.4, ecolor="0.7", ms=3, alpha=0.6, zorder=2
-        )
+        thin = dict(fmt=".", elinewidth=0.4, ecolor="0.7", ms=3, alpha=0.6, zorder=2)
+        ax.errorbar(true, value, 1.96 * judged["errors"][:, k], **thin)
         low, high = ax.get_ylim()
         if not novel.all():  # novel rows may be predicted anywhere
             usual = np.r_[true, value[~novel]]
@@ -420,9 +396,7 @@ def search_data(fitted):
     names = fitted.ranked_names()[:MOST_COLUMNS]
     cells = short_cells(fitted, names)
     told = lambda rows: list(zip(*cells(rows.frame).values()))
-    called = lambda rows: (
-        rows.numbers.astype(str) if index is None else rows.frame[index].astype(str).to_numpy()
-    )
+    called = lambda rows: list(map(str, rows.numbers if index is None else rows.frame[index]))
     rows, known, X = [], fitted.model.embedding_, fitted.encode(fitted.rows.frame)
     for part, kind in sets:
         placed = fitted.placed_kept if part is fitted.kept else fitted.place(part.frame)
@@ -430,10 +404,11 @@ def search_data(fitted):
         near = nearest(known, placed.embedding, min(MOST_ALIKE + 1, len(known)))[0]
         other = fitted.rows.numbers[near] != part.numbers[:, None]
         others = [row[mask][:MOST_ALIKE].tolist() for row, mask in zip(near, other)]
-        pairs = (
-            np.array([(i, k) for k, row in enumerate(others) for i in row], int).reshape(-1, 2).T
+        whose, asked = (
+            np.concatenate(others).astype(int),
+            np.repeat(np.arange(len(others)), list(map(len, others))),
         )
-        marks = differing(fitted.encoder, X, pairs[0], placed.X, pairs[1], names)
+        marks = differing(fitted.encoder, X, whose, placed.X, asked, names)
         marks = iter(marks.astype(int).tolist())
         for k, (name, own) in enumerate(zip(called(part), told(part))):
             numbers = [shown(float(x)) for x in (part.truth[k, 0], values[k, 0], errors[k, 0])]
@@ -472,7 +447,7 @@ def table_report(fitted, facts=None):
         facts=key_facts(fitted),
         held_out=facts,
         bars=draw_relevance(fitted.relevance),
-        effects=[(own.name, draw_effect(own, feature, limits, chance)) for own in effects],
+        effects=[(own[0], draw_effect(own, feature, limits, chance)) for own in effects],
         columns=[(name, draw_column(fitted, name)) for name in wanted],
         table=table,
         marks=marks,

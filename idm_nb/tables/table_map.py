@@ -59,14 +59,13 @@ from idm_nb.tables.weights import (
     relevance_of,
     stretch_of,
     unseen,
-    variance_of_columns,
 )
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #ae1acb36
 MOST_SHOWN = 20  # columns of a wide table that are shown with its rows
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class FittedTable(Storage):
     "Everything that `TableMap.fit` learns."
 
@@ -113,10 +112,10 @@ class FittedTable(Storage):
     def reading(self, given):
         "Options of `read_table` for new rows: those `given`, with words and dates as in training."
         parts = self.encoder.parts
-        text = [part.name for part in parts if part.kind in ("words", "text")]
-        words = [part.name for part in parts if part.kind == "words" and {*part.words} & {*GAPS}]
+        text = [p.name for p in parts if p.kind in ("words", "text")]
+        words = [p.name for p in parts if p.kind == "words" and {*p.words} & {*GAPS}]
         words = [*words, *as_list(self.roles.index), *as_list(given.get("words"))]
-        dates = {part.name: part.form for part in parts if part.kind == "date" and part.form}
+        dates = {p.name: p.form for p in parts if p.kind == "date" and p.form}
         return {"counts": self.counts, **given, "words": words, "text": text, "dates": dates}
 
     def encode(self, frame):
@@ -126,10 +125,10 @@ class FittedTable(Storage):
     def place(self, frame):
         "`Placed` rows of a typed `frame`; words that are not known, see `TableEncoder`, make a row novel."
         known, unknown = self.model.map_, self.encoder.unknown(frame)
-        some = self.donors.gaps_of(frame).any()
-        placed = (
-            PlacedWithGaps(known, self.donors, frame) if some else known.place(self.encode(frame))
-        )
+        if self.donors.gaps_of(frame).any():
+            placed = PlacedWithGaps(known, self.donors, frame)
+        else:
+            placed = known.place(self.encode(frame))
         if unknown.any():
             placed.novel = placed.novel | unknown
         return placed
@@ -138,10 +137,6 @@ class FittedTable(Storage):
         "Predictions and errors of `placed` rows, `(q, n)` each, in the units of the table."
         errors = self.coding.decode_errors(placed.values, placed.errors)
         return self.coding.decode(placed.values), errors
-
-    def counterparts(self, row, n, branch=None):
-        "`other_ways` to the prediction of a `row`, at most `n`, on one `branch` or any other."
-        return other_ways(self, row, n, branch)
 
     @cached_property
     def placed_kept(self):
@@ -156,9 +151,10 @@ class FittedTable(Storage):
     @property
     def weights(self):
         "Weight `(m,)` of each coordinate in distances, that of its column."
-        owners, r2 = self.encoder.owners, self.model.verdict_.r2
-        variance = variance_of_columns(owners, self.model.map_.rows.X)
-        return column_weights(self.relevance.values, r2, variance)[0][owners]
+        owners, known = self.encoder.owners, self.model.map_
+        return column_weights(self.relevance.values, known.verdict.r2, owners, known.rows.X)[0][
+            owners
+        ]
 
     def relevant_names(self):
         "Names of the data columns above chance, the most relevant first."
@@ -205,16 +201,6 @@ def model_to_fit(options):
     seed = int(check_random_state(options.random_state).randint(2**31 - 1))
     return model.set_params(random_state=seed) if model.random_state is None else model
 
-
-def with_landmarks(model, n, many):
-    "The `model` for `n` rows, with landmarks if they are `many`."
-    if np.isscalar(model.landmarks) and not FEWEST_TO_FIT <= model.landmarks <= n:
-        most = f"{FEWEST_TO_FIT} to {n}, the rows that are not kept back"
-        raise UsageError(f"landmarks must be {most}, got {model.landmarks}")
-    if not many or model.landmarks is not None:
-        return model
-    return model.set_params(landmarks=min(LAZY_LANDMARKS, n))
-
 # %% ../../nbs/12_application/48b_table_map.ipynb #fit-read-code
 ROLES = ("feature", "index", "groups", "label", "columns", "ignore")
 
@@ -245,7 +231,7 @@ def read_for_fit(options, source, model):
     for line in roles.lines():
         announce(options.verbose, line)
     if problems:
-        told = problems[0] if len(problems) == 1 else "\n  ".join(["these columns:", *problems])
+        told = "\n  ".join(["these columns:"] * (len(problems) > 1) + problems)
         raise ValueError(f"{table.source}: {told}")
     truth, notes = features_of(table, roles.features, options.order)
     roles = replace(roles, notes=[*roles.notes, *notes])
@@ -263,9 +249,12 @@ def fit_table(options, source):
     frame = table.frame.iloc[old]
     roles = without_constant(roles, frame, table.source)
     wide = any(frame[name].dtype.kind == "R" for name in roles.data)
-    model = with_landmarks(
-        model, len(old), count > len(table) or (wide and len(old) > LAZY_LANDMARKS)
-    )
+    n, landmarks = len(old), model.landmarks
+    if np.isscalar(landmarks) and not FEWEST_TO_FIT <= landmarks <= n:
+        most = f"{FEWEST_TO_FIT} to {n}, the rows that are not kept back"
+        raise UsageError(f"landmarks must be {most}, got {landmarks}")
+    if landmarks is None and (count > len(table) or (wide and n > LAZY_LANDMARKS)):
+        model.set_params(landmarks=min(LAZY_LANDMARKS, n))
     scale = options.scale or table.scale
     plans = [plan for plan in roles.plans if plan.data]
     encoder = TableEncoder.of(frame, plans, scale == "standard", table.dates)
@@ -281,14 +270,10 @@ def fit_table(options, source):
     chosen = about["landmarks"]
     old, angle = old[chosen], coding.unit is not None
     what = " and ".join(roles.features) + " (on a circle of radius 1)" * angle
+    numbers, grouped = None if wide else numbers[chosen], groups is not None
+    names, of = encoder.labels() if wide else roles.data, None if angle else roles.features
     cautions = audit(
-        rows,
-        table=None if numbers is None else numbers[chosen],
-        numbers=old,
-        grouped=groups is not None,
-        names=encoder.labels() if numbers is None else roles.data,
-        what=what,
-        features=None if angle else roles.features,
+        rows, table=numbers, numbers=old, grouped=grouped, names=names, what=what, features=of
     )
     if likely:
         cautions = [c for c in cautions if c[0] not in ("copies", "order", "groups")]
@@ -309,19 +294,8 @@ def fit_table(options, source):
         rows, estimate, verdict, settings, fresh, about, stretch, SUPPORT, hidden=hidden
     )
     warn_of(model.map_)
-    return FittedTable(
-        roles=roles,
-        source=table.source,
-        count=count,
-        encoder=encoder,
-        coding=coding,
-        rows=fitted,
-        kept=kept,
-        model=model,
-        counts=table.counts,
-        scale=scale,
-        known=relevance,
-    )
+    about = roles, table.source, count, encoder, coding
+    return FittedTable(*about, fitted, kept, model, table.counts, scale, relevance)
 
 # %% ../../nbs/12_application/48b_table_map.ipynb #9d857c14
 class TableMap(Storage, BaseEstimator):
@@ -338,10 +312,8 @@ class TableMap(Storage, BaseEstimator):
     angle : "degrees" or "radians", default None; the feature is an angle in this unit
     order : list of str, default None, words of the feature from the lowest to the highest
     scale : "standard" or "none", default None: "standard", but "none" for cells (`.h5ad`)
-        Standard: each column of numbers gets unit variance (the columns of a spectrum one common unit), and all
-        coordinates of a column of words together. Branches, neighbours and counterparts use
-        distances in which each column counts by its relevance. "none" leaves the units of numbers,
-        and all columns count alike.
+        Standard: each column gets unit variance (the columns of a spectrum one common unit), and counts
+        in distances by its relevance. "none" leaves the units of numbers, and all columns count alike.
     holdout : float, default 0.2, share of the rows to keep back; they test the map
     model : IteratedDiffusionMap, default None: with its defaults
     reading : dict, default None, options of `read_table` if the table is a file
@@ -351,8 +323,7 @@ class TableMap(Storage, BaseEstimator):
     Attributes
     ----------
     fitted_ : FittedTable, all that `fit` learned
-    model_ : the fitted IteratedDiffusionMap; verdict_ : its Verdict
-    relevance_ : Relevance of the data columns
+    model_ : the fitted IteratedDiffusionMap; verdict_ : its Verdict; relevance_ : Relevance
 
     Examples
     --------
@@ -395,16 +366,7 @@ class TableMap(Storage, BaseEstimator):
 
     @one_thread()
     def fit(self, table):
-        """Fit a table.
-
-        Parameters
-        ----------
-        table : path that `read_table` reads, `Table`, or pandas or polars data frame
-
-        Returns
-        -------
-        self
-        """
+        "Fit a `table`: a path that `read_table` reads, a `Table`, or a pandas or polars data frame."
         self.fitted_ = fit_table(self, table)
         return self
 
@@ -413,21 +375,12 @@ class TableMap(Storage, BaseEstimator):
         check_is_fitted(self)
         reading = self.fitted_.reading(self.reading or {})
         if isinstance(table, (str, Path)):
-            return ready(read_table(table, **reading), self.fitted_)
+            table = read_table(table, **reading)
         table = table if isinstance(table, Table) else table_of(table, Style(**reading))
         return ready(table, self.fitted_)
 
     def place(self, table):
-        """All results for the rows of a table, as arrays.
-
-        Parameters
-        ----------
-        table : path, `Table` or data frame with the data columns of the training, in any order
-
-        Returns
-        -------
-        Placed, with values, errors, branch, embedding and novelty
-        """
+        "The rows of a `table`, see `predict`, as `Placed`: values, errors, branch, embedding, novelty."
         return self.fitted_.place(self.typed(table).frame)
 
     def predict(self, table, coordinates=False):
@@ -441,38 +394,21 @@ class TableMap(Storage, BaseEstimator):
         Returns
         -------
         DataFrame with the row and its name, `predicted_<feature>`, `standard_error`, `branch`, `novel`
-        (unlike all training rows, or with a word that they do not have in a column where none of them is
-        alone with its word: do not trust its error);
-        it has the index of a pandas `table`
+        (unlike all training rows, or with a new word: do not trust its error); it has the index of a
+        pandas `table`
         """
         found = results_of(self.fitted_, self.typed(table), coordinates)
         return found.set_axis(table.index) if isinstance(table, pd.DataFrame) else found
 
     def transform(self, table):
-        """Coordinates in the map of the rows of a table.
-
-        Parameters
-        ----------
-        table : path, `Table` or data frame with the data columns of the training, in any order
-
-        Returns
-        -------
-        DataFrame with the columns `z1`, `z2`, ...: first the feature, then branches, then the data
-        """
+        """Coordinates in the map of the rows of a `table`, see `predict`: a DataFrame with the columns
+        `z1`, `z2`, ...: first the feature, then branches, then the data."""
         return self.predict(table, coordinates=True).filter(regex=r"^z\d+$")
 
     def alike(self, table, n=10):
-        """The training rows that are most alike: near in the feature, on the same branch.
-
-        Parameters
-        ----------
-        table : path, `Table` or data frame; n : int, default 10, rows for each row
-
-        Returns
-        -------
-        DataFrame with the row, its rank, the training row and its name, the distance, the feature, the
-        columns in which it `differs`, and its columns, the most relevant first
-        """
+        """The `n` training rows that are most alike each row of a `table`, near in the feature and on
+        the same branch: a DataFrame with the row, its rank, the training row and its name, the distance,
+        the feature, the columns in which it `differs`, and its columns, the most relevant first."""
         return alike_rows(self.fitted_, self.typed(table), n)
 
     def counterparts(self, row, n=5, branch=None):
@@ -486,17 +422,12 @@ class TableMap(Storage, BaseEstimator):
 
         Returns
         -------
-        DataFrame, see `other_ways`; `must_change` names the columns without which it does not work
+        DataFrame; `must_change` names the columns without which it does not work
         """
-        return self.fitted_.counterparts(self.typed(row).frame, n, branch)
+        return other_ways(self.fitted_, self.typed(row).frame, n, branch)
 
     def relevance(self):
-        """How much each data column matters for the feature.
-
-        Returns
-        -------
-        DataFrame with `column`, `relevance`, `p_value` and `above_chance`, the most relevant first
-        """
+        "DataFrame with `column`, `relevance`, `p_value` and `above_chance`, the most relevant first."
         check_is_fitted(self)
         names = ("column", "relevance", "p_value", "above_chance")
         return pd.DataFrame(self.relevance_.ranked(), columns=names)

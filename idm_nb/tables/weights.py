@@ -6,6 +6,8 @@
 __all__ = []
 
 # %% ../../nbs/12_application/48a_weights.ipynb #weigh004
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -30,12 +32,6 @@ from .roles import FEWEST_TO_FIT, split_rows
 MOST_PERMUTED, ORDERS = 500, 5  # rows on which columns are permuted, and orders of each column
 
 
-def like(estimate):
-    "An unfitted regressor like `estimate`, a FeatureRegressor, with the candidates that have a weight."
-    new = clone(estimate)
-    return new.set_params(candidates=[*estimate.candidates_]) if is_auto(new.candidates) else new
-
-
 def unseen(rows, kept, coding, donors, estimate, rng):
     """List of (X, y, groups, estimate) of rows to which an estimate was not fitted: those that were
     `kept` back, or, if they are too few, each half of `rows`; both are `SomeRows`."""
@@ -58,8 +54,13 @@ def unseen(rows, kept, coding, donors, estimate, rng):
         if np.ptp(known.truth, axis=0).all() and len(asked):
             X, y, groups = of(known)
             several = groups is not None and len(np.unique(groups)) > 1
-            learned = TrainingRows.of(X, y, groups=groups if several else None)
-            found.append((*of(asked), like(estimate).fit_rows(learned, refits=False)))
+            learned, new = (
+                TrainingRows.of(X, y, groups=groups if several else None),
+                clone(estimate),
+            )
+            if is_auto(new.candidates):  # those that have a weight
+                new.set_params(candidates=[*estimate.candidates_])
+            found.append((*of(asked), new.fit_rows(learned, refits=False)))
     return found or [(*of(rows), estimate)]
 
 
@@ -74,15 +75,12 @@ def shuffled(X, owners, rng):
 # %% ../../nbs/12_application/48a_weights.ipynb #2352e502
 def column_relevance(encoder, judged, rng, level=0.05, draws=199):
     "`Relevance` of the columns of a TableEncoder, on rows that are `unseen`."
-    growth = np.vstack(
-        [
-            growth_of_error(estimate.values, X, y, shuffled(X, encoder.owners, rng))
-            for X, y, _, estimate in judged
-        ]
-    )
-    truth, groups = np.vstack([y for _, y, *_ in judged]), [own for *_, own, _ in judged]
+    owners, growth = encoder.owners, []
+    for X, y, _, estimate in judged:
+        growth.append(growth_of_error(estimate.values, X, y, shuffled(X, owners, rng)))
+    _, truth, groups, _ = zip(*judged)
     groups = None if groups[0] is None else np.concatenate(groups)
-    values, drawn = growth_with_draws(growth, truth, groups, draws, rng)
+    values, drawn = growth_with_draws(np.vstack(growth), np.vstack(truth), groups, draws, rng)
     return Relevance.of(encoder.names, values, drawn, "permutation", level)
 
 
@@ -114,26 +112,17 @@ def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
     # of the coordinates of one column the best
     best = np.lexsort((values, owners))
     best = best[np.flatnonzero(np.diff(owners[best], append=-1))]
-    return Relevance(
-        names=fitted.encoder.names,
-        values=values[best],
-        chance=found.chance[best],
-        threshold=found.threshold,
-        p_values=found.p_values[best],
-        kind=found.kind,
-    )
+    own = dict(values=values[best], chance=found.chance[best], p_values=found.p_values[best])
+    return replace(found, names=fitted.encoder.names, **own)
 
 # %% ../../nbs/12_application/48a_weights.ipynb #weights2
-def column_weights(relevance, r2, variance=1.0):
-    """Weights `(p,)` of columns in distances, @eq-column-weights, and the part that all columns share."""
+def column_weights(relevance, r2, owners, X):
+    """Weights `(p,)` of columns in distances, @eq-column-weights, and the part that all columns share,
+    for coordinates `X` `(N, m)`; `owners` `(m,)`."""
     known = np.maximum(relevance, 0)
     shared = max(r2 - known.sum(), 0) / len(known)
+    variance = np.bincount(owners, X[~far_features(X)].var(axis=0))  # without misprints
     return np.sqrt(known / np.maximum(variance, 1e-12) + shared), np.sqrt(shared)
-
-
-def variance_of_columns(owners, X):
-    "Variance `(p,)` of coordinates `X` `(N, m)`, added up for each column by its `owners`; without misprints."
-    return np.bincount(owners, X[~far_features(X)].var(axis=0))
 
 
 def places_of_words(judged, unit, own, share):
@@ -153,7 +142,7 @@ def places_of_words(judged, unit, own, share):
 def stretch_of(encoder, judged, relevance, r2, X):
     "Matrix `(m, k)` that takes coordinates to those in which distances are relevant; `X` `(N, m)`."
     owners = encoder.owners
-    weights, shared = column_weights(relevance.values, r2, variance_of_columns(owners, X))
+    weights, shared = column_weights(relevance.values, r2, owners, X)
     diagonal, blocks = weights[owners], []
     diagonal[len(owners) - len(encoder.marked) :] = shared  # of marks of gaps
     for k, part in enumerate(encoder.parts):
