@@ -27,13 +27,6 @@ def fitted(torus):
     return model.fit(X[:6000], y[:6000])
 
 
-def test_the_landmarks_are_rows_of_the_table(torus, fitted):
-    X, _, y = torus
-    assert len(fitted.landmarks_) == 600 and len(np.unique(fitted.landmarks_)) == 600
-    assert np.array_equal(fitted.map_.rows.X[fitted.map_.rows.inverse], X[fitted.landmarks_])
-    assert np.array_equal(fitted.map_.rows.y[fitted.map_.rows.inverse, 0], y[fitted.landmarks_])
-
-
 def test_landmarks_tell_nearly_as_much_as_half_of_the_rows(torus, fitted):
     X, exact, y = torus
     model = IteratedDiffusionMap(regressor="kernel", random_state=0).fit(X[:3000], y[:3000])

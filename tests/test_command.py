@@ -168,7 +168,8 @@ def test_demo_and_the_flow_of_the_paper(here):
     summary = json_of("o")
     assert set(os.listdir("o")) == {*FILES, "annulus-radius.csv"} and summary["iterations"] == 4
     assert summary["parameters"]["flow"] == "DiffusionFlow"
-    assert summary["held_out"]["near_in_map"] < 0.1 * summary["held_out"]["near_in_data"]
+    near = summary["verdict"]["nearest"]
+    assert near["in_map"] < 0.1 * near["in_data"]
 
 
 # what is refused
@@ -279,17 +280,6 @@ def test_rows_are_named_in_every_output(here, capsys):
     printed = capsys.readouterr().out.splitlines()[-501:]
     assert printed[0] == "row,patient,predicted_radius,standard_error,branch,novel"
     assert printed[500].startswith("500,499,") and json_of("out")["index"] == "patient"
-
-
-def test_an_index_without_a_name(here, capsys):
-    pytest.importorskip("openpyxl")
-    frame, kinds = pd.DataFrame(RING, index=NAMES), dict(csv="csv", parquet="parquet", xlsx="excel")
-    for kind, name in kinds.items():
-        getattr(frame, f"to_{name}")(f"frame.{kind}")
-        fit(f"frame.{kind} --feature radius --out {kind}")
-        assert json_of(kind)["columns"] == ["x", "y"] and json_of(kind)["held_out"]["r2"] > 0.98
-        assert (frames_of(kind)[0]["index"] == NAMES).all()
-    assert "the first column has no name and is taken as the index" in capsys.readouterr().err
 
 
 def test_raw_columns_and_what_is_new_in_them(here, capsys):

@@ -246,9 +246,13 @@ def check(path, *typed):
 
 @pytest.mark.parametrize("name", WORKS)
 def test_read_as_it_is_meant(name, tmp_path):
+    "As a whole, and in pieces."
     text, words = WORKS[name]
     _, roles = check(write(tmp_path, text))
     assert words in " ".join(roles.notes)
+    tables = list(tables_of(tmp_path / "t.csv", rows=7))
+    found = np.vstack([table.numbers(["a", "b", "y"]) for table in tables])
+    assert np.allclose(found, np.c_[A, B, Y], rtol=1e-15, atol=0) and len(tables) == 4
 
 
 @pytest.mark.parametrize("name", READ)
@@ -303,9 +307,6 @@ def test_codes_of_gaps_are_numbers(typed, tmp_path):
     found, roles, _ = numbers_of(write(tmp_path, text), "--decimal", ",", "--missing", f" {typed}")
     assert np.isnan(found.frame.c).tolist() == [k % 5 == 0 for k in range(N)]
     assert f"gaps marked by {typed}: 5 in 'c'" in roles.notes
-
-
-def test_a_wrong_code_is_said(tmp_path):
     roles = numbers_of(write(tmp_path, PLAIN), "--missing", "-200")[1]
     assert "gaps marked by -200: none; is the mark right?" in roles.notes
 
@@ -315,13 +316,6 @@ def test_identifiers_stay_as_they_are(tmp_path):
     text = table("id,a,b,y", "{s},{a},{b:.0f},{y}", s=lambda k: f"{k:03}")
     found, _ = check(write(tmp_path, text), "--index", "id")
     assert found.frame.id.tolist() == [f"{k:03}" for k in range(N)]
-
-
-@pytest.mark.parametrize("name", WORKS)
-def test_pieces_hold_the_same_numbers(name, tmp_path):
-    tables = list(tables_of(write(tmp_path, WORKS[name][0]), rows=7))
-    found = np.vstack([table.numbers(["a", "b", "y"]) for table in tables])
-    assert np.allclose(found, np.c_[A, B, Y], rtol=1e-15, atol=0) and len(tables) == 4
 
 
 def test_the_minus_sign_of_typesetters(tmp_path):

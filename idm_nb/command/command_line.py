@@ -44,63 +44,66 @@ def within(low, high, kind=int, word=None, below=False):
 
     return read
 
-
-COUNT = within(1, ENDLESS)
-
-
-def add_running(parser, jobs):
-    "Options of all commands that compute: `jobs` says what the processes do."
-    parser.add_argument("--jobs", type=COUNT, default=1, metavar="N", help=f"{jobs} (default 1)")
-    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
-
 # %% ../../nbs/12_application/51_command_line.ipynb #93883d1c
-def add_reading(parser):
-    "Add the options that say how a table is written to a `parser`."
-    add = parser.add_argument_group("how the table is written").add_argument
-    index = "the column that names the rows (default: a first column without a name)"
-    add("--index", metavar="COLUMN", help=index)
-    marks = "what begins the decimals, . or , (default .)"
-    add("--decimal", choices=(".", ","), default=".", metavar="MARK", help=marks)
-    add("--thousands", metavar="MARK", help="what separates thousands; . implies --decimal ,")
-    gaps = "cells or numbers that mean a gap, such as - or -999"
-    add("--missing", nargs="+", metavar="MARK", default=(), help=gaps)
-    words = "columns of words, also if they look like numbers or like gaps, as NA does"
-    add("--words", nargs="+", metavar="COLUMN", default=(), help=words)
-    add("--units", action="store_true", help="the line below the names holds units")
-    above = "lines above the names, such as a title"
-    add("--skip", type=within(0, ENDLESS), default=0, metavar="N", help=above)
-    add("--sheet", metavar="NAME", help="sheet of an Excel file (default: the first)")
-    what = "the genes of an .h5ad file are counts, of which logarithms are taken (default: if integers)"
-    add("--counts", action=argparse.BooleanOptionalAction, help=what)
-    add("--encoding", help="of a text file, such as latin-1 (default: UTF-8, or UTF-16 if marked)")
+COLUMN, COLUMNS = dict(metavar="COLUMN"), dict(nargs="+", metavar="COLUMN")
+COUNT, FLAG = dict(type=within(1, ENDLESS), metavar="N"), dict(action="store_true")
+MARK, GENES = dict(metavar="MARK"), dict(action=argparse.BooleanOptionalAction)
+READING = (  # names of options, what they mean, and how they are given
+    ("index", "the column that names the rows (default: a first column without a name)", COLUMN),
+    ("decimal", "what begins the decimals, . or , (default .)", dict(MARK, choices=(".", ","))),
+    ("thousands", "what separates thousands; . implies --decimal ,", MARK),
+    ("missing", "cells that mean a gap, such as - or -999", dict(MARK, nargs="+")),
+    ("words", "columns of words, also if they look like numbers or like gaps, as NA does", COLUMNS),
+    ("units", "the line below the names holds units", FLAG),
+    ("skip", "lines above the names", dict(type=within(0, ENDLESS), metavar="N")),
+    ("sheet", "sheet of an Excel file (default: the first)", dict(metavar="NAME")),
+    (
+        "counts",
+        "the genes of an .h5ad file are counts: take logarithms (default: if integers)",
+        GENES,
+    ),
+    ("encoding", "of a text file, such as latin-1 (default: UTF-8, or UTF-16 if marked)", {}),
+)
+RUNNING = (
+    ("jobs", "processes that place rows (default 1)", dict(COUNT, default=1)),
+    ("quiet", "no progress on standard error", FLAG),
+)
+
+
+def add_options(parser, options, title=None):
+    "Add `options`, such as `READING`, to a `parser`, as a group if there is a `title`."
+    group = parser.add_argument_group(title) if title else parser
+    for name, text, how in options:
+        group.add_argument(f"--{name}", help=text, **how)
 
 # %% ../../nbs/12_application/51_command_line.ipynb #9a25bd89
+SHARE = dict(type=within(0, 1, float, below=True), default=0.2, metavar="SHARE")
+STEPS = dict(type=within(1, ENDLESS, word="auto"), default="auto", metavar="N")
+TAU = dict(type=within(0, 1, float), default=0.95, metavar="T")
+ODDS = dict(type=within(0, ENDLESS, float), default=3.0, metavar="NATS")
+FLOW = dict(choices=("closed", "diffusion"), default="closed")
+KIND = dict(choices=REGRESSORS, default="auto")
+MAP = (
+    ("holdout", "share of the rows to keep back for checking (default 0.2; 0 uses all)", SHARE),
+    ("regressor", "estimate of the feature; auto weighs several by their error (default)", KIND),
+    (
+        "iterations",
+        "steps of the flow (default auto: until the feature is all that is left)",
+        STEPS,
+    ),
+    ("tau", "share of the feature in the metric of a step, from 0 to 1 (default 0.95)", TAU),
+    ("log-odds", "nats that a branch must bring: with more, fewer are found (default 3)", ODDS),
+    ("flow", "all steps at once (closed, default), or a diffusion map in each", FLOW),
+    ("landmarks", "rows to fit; others are placed (default: all, 10000 of a long file)", COUNT),
+    ("seed", "of everything random (default 0)", dict(type=within(0, 2**32 - 1), default=0)),
+)
+
+
 def add_fit_options(parser):
     "Add the options that `fit` and `demo` share to a `parser`."
-    add = parser.add_argument_group("the map").add_argument
     parser.add_argument("--out", required=True, metavar="DIR", help="folder for the results")
-    share = "share of the rows to keep back for checking (default 0.2; 0 uses all rows)"
-    add("--holdout", type=within(0, 1, float, below=True), default=0.2, metavar="SHARE", help=share)
-    kinds = "estimate of the feature; auto weighs several by their error on held-out rows (default)"
-    add("--regressor", choices=REGRESSORS, default="auto", help=kinds)
-    steps = "steps of the flow; auto stops when what is left of the data is below the error of the feature"
-    number = within(1, ENDLESS, word="auto")
-    add("--iterations", type=number, default="auto", metavar="N", help=steps)
-    tau = "share of the feature in the metric of a step, between 0 and 1 (default 0.95)"
-    add("--tau", type=within(0, 1, float), default=0.95, metavar="T", help=tau)
-    odds = (
-        "log odds, in nats, that a branch must bring: larger finds fewer and is surer (default 3)"
-    )
-    add("--log-odds", type=within(0, ENDLESS, float), default=3.0, metavar="NATS", help=odds)
-    flow = "all steps at once (closed, default), or a diffusion map in each"
-    add("--flow", choices=("closed", "diffusion"), default="closed", help=flow)
-    some = (
-        "fit so many rows, spread over the data, and place the others (default: all, or 10000 of a "
-    )
-    add("--landmarks", type=COUNT, metavar="N", help=f"{some}file with more than 200000 rows)")
-    seed = "seed of everything random (default 0)"
-    add("--seed", type=within(0, 2**32 - 1), default=0, help=seed)
-    add_running(parser, "processes that place rows")
+    add_options(parser, MAP, "the map")
+    add_options(parser, RUNNING)
 
 # %% ../../nbs/12_application/51_command_line.ipynb #f28b8ffe
 DESCRIPTION = """\
@@ -126,10 +129,8 @@ feature, the index, the group, the label and the ignored ones are data: numbers,
 dates, truth values, with gaps. What is done with each column is printed first. The
 folder receives
   report.html      what was found, how far to trust it, and pictures, in one file
-  predictions.csv  true and predicted feature of every row, its standard error and
-                   branch, and whether it is novel: unlike everything in training
-  branches.csv     the different ways to reach a value of the feature, and where
-                   they meet
+  predictions.csv  true and predicted feature, standard error, branch and novelty
+  branches.csv     the different ways to reach a value, and where they meet
   branch_columns.csv  what sets two branches apart, at equal values of the feature
   embedding.csv    coordinates and branch of every row
   relevance.csv    which data columns matter, and by how much
@@ -137,9 +138,8 @@ folder receives
   summary.json     what was done and how well it did on held-out rows
 Rows without a value of the feature are placed as new rows. A file with more than
 twenty rows for each landmark is read and placed in pieces; its report is about a
-sample of its rows. If the command is stopped there, the same command continues.
-Until then the parts lie in a folder beside the results, with the same name and
-.parts at its end.
+sample of its rows. If the command is stopped there, the same command continues
+with the parts, which lie in a folder of the same name with .parts at its end.
 """
 
 FIT_EXAMPLES = """\
@@ -147,7 +147,6 @@ Examples:
     idm-nb fit patients.csv --feature severity --index patient --out results
     idm-nb fit visits.xlsx --feature severity --group patient --label clinic --out results
     idm-nb fit labor.csv --feature Ausbeute --decimal , --missing -999 --out results
-    idm-nb fit survey.csv --feature answer --order never sometimes often --out results
     idm-nb fit wind.parquet --feature direction --angle degrees --ignore station --out results
     idm-nb fit cells.h5ad --feature hours --group embryo --out results
 """
@@ -156,8 +155,8 @@ PREDICT = """\
 Write for each row of a table{more} the predicted feature and its
 standard error, the branch, and whether the row is novel, that is, unlike everything
 in training. The table may be of any length: it is read in pieces. If the command
-is stopped, the same command continues. Until then the parts lie in a folder beside
-the result, with the same name and .parts at its end.
+is stopped, the same command continues with the parts, which lie in a folder of the
+same name with .parts at its end. Of an .h5ad file the result may be an .h5ad copy.
 """
 
 PLACE_EXAMPLES = """\
@@ -165,10 +164,8 @@ Examples:
     idm-nb {name} results/model.npz new.csv --out {name}.csv
     idm-nb {name} results/model.npz labor.csv --decimal , --out {name}.parquet
     idm-nb {name} results/model.npz millions.csv.gz --out {name}.parquet --rows 50000 --jobs 4
-    idm-nb {name} results/model.npz new.csv --out - | head{more}
+    idm-nb {name} results/model.npz new.csv --out - | head
 """
-
-CELLS = "\n    idm-nb {name} results/model.npz cells.h5ad --out placed.h5ad"
 
 ALIKE = """\
 Write for each row of a table the training rows that are most like it: their distance
@@ -195,29 +192,22 @@ Examples:
 """
 
 # %% ../../nbs/12_application/51_command_line.ipynb #5156e87b
-def add_column_options(parser):
-    "Add the options of `fit` that name columns to a `parser`."
-    parser.add_argument("data", metavar="DATA", help="the table")
-    add = parser.add_argument_group("what the columns are").add_argument
-    many = dict(nargs="+", metavar="COLUMN")
-    what = "feature column(s); for arrays of an NPZ file the array's name is enough"
-    add("--feature", **many, help=what)
-    add("--feature-file", metavar="FILE", help="take the feature columns from a second table")
-    turn = "the feature is an angle in this unit (it is fitted as sine and cosine)"
-    add("--angle", choices=("degrees", "radians"), help=turn)
-    order = "words of the feature, from the lowest to the highest"
-    add("--order", nargs="+", metavar="WORD", help=order)
-    add("--columns", **many, help="use only these data columns")
-    add("--ignore", **many, help="columns to leave out")
-    group = "rows with equal values belong together (a person, a day), also when held out"
-    add("--group", metavar="COLUMN", help=group)
-    label = "a column that the map is not given; branches are compared with it (a species)"
-    add("--label", metavar="COLUMN", help=label)
-    scale = "bring columns to comparable units (default), or leave numbers as they are (default for .h5ad)"
-    add("--scale", choices=("standard", "none"), help=scale)
+UNITS, WORDS = dict(choices=("degrees", "radians")), dict(nargs="+", metavar="WORD")
+SCALE = dict(choices=("standard", "none"))
+FIT_COLUMNS = (
+    ("feature", "feature column(s); of an NPZ file the name of the array is enough", COLUMNS),
+    ("feature-file", "take the feature columns from a second table", dict(metavar="FILE")),
+    ("angle", "the feature is an angle in this unit (fitted as sine and cosine)", UNITS),
+    ("order", "words of the feature, from the lowest to the highest", WORDS),
+    ("columns", "use only these data columns", COLUMNS),
+    ("ignore", "columns to leave out", COLUMNS),
+    ("group", "rows with equal values belong together (a person), also when held out", COLUMN),
+    ("label", "a column that the map is not given; branches are compared with it", COLUMN),
+    ("scale", "comparable units (default), or numbers as they are (default of .h5ad)", SCALE),
+)
 
 
-def add_new_rows(parser, job, count=None):
+def add_new_rows(parser, count=None):
     "Arguments of the commands for new rows."
     add = parser.add_argument
     add("model", metavar="MODEL", help="model.npz of idm-nb fit")
@@ -225,59 +215,57 @@ def add_new_rows(parser, job, count=None):
     kinds = ".csv, .tsv (also .gz, .bz2), .parquet, .feather, .npz, .npy, or - for standard output"
     add("--out", required=True, metavar="FILE", help=kinds)
     if count is not None:
-        add("--count", type=COUNT, default=count, metavar="K", help=f"how many (default {count})")
-    most = "most rows of a part (default 10000)"
-    add("--rows", type=COUNT, default=10_000, metavar="N", help=most)
-    add_running(parser, "processes")
-    add_reading(parser)
-    parser.set_defaults(job=job)
+        add("--count", **dict(COUNT, default=count), help=f"how many (default {count})")
+    add("--rows", **dict(COUNT, default=10_000), help="most rows of a part (default 10000)")
+    add_options(parser, RUNNING)
+    add_options(parser, READING, "how the table is written")
 
 # %% ../../nbs/12_application/51_command_line.ipynb #0a1d57d9
 def build_parser():
     "The argument parser of `idm-nb`."
-    cells = lambda name: CELLS.format(name=name) * (name in ("transform", "predict"))
     style = dict(formatter_class=argparse.RawDescriptionHelpFormatter)
     parser = argparse.ArgumentParser("idm-nb", description=DESCRIPTION, epilog=EXAMPLES, **style)
     parser.add_argument("--version", action="version", version=f"idm-nb {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    new = "MODEL DATA --out FILE [options]"
-    add = lambda name, text, more, examples, given=new: commands.add_parser(
-        name,
-        usage=f"idm-nb {name} {given}",
-        help=text,
-        description=more,
-        epilog=examples.format(name=name, more=cells(name)),
-        **style,
-    )
-    table = "DATA --feature COLUMN --out DIR [options]"
-    fit = add("fit", "fit a table", FIT, FIT_EXAMPLES, table)
-    add_column_options(fit)
-    add_reading(fit)
+
+    def add(name, job, usage, text, more, examples):
+        usage, examples = f"idm-nb {name} {usage} [options]", examples.format(name=name)
+        more = dict(usage=usage, description=more, epilog=examples, **style)
+        found = commands.add_parser(name, help=text, **more)
+        found.set_defaults(job=job)
+        return found
+
+    given = "DATA --feature COLUMN --out DIR"
+    fit = add("fit", "fit_job", given, "fit a table", FIT, FIT_EXAMPLES)
+    fit.add_argument("data", metavar="DATA", help="the table")
+    add_options(fit, FIT_COLUMNS, "what the columns are")
+    add_options(fit, READING, "how the table is written")
     add_fit_options(fit)
-    fit.set_defaults(job="fit_job")
-    coordinates = "coordinates, predictions and branches of new rows"
-    place = add("transform", coordinates, PREDICT.format(more=" its coordinates,"), PLACE_EXAMPLES)
-    add_new_rows(place, "predict_job")
+    given, job, text = (
+        "MODEL DATA --out FILE",
+        "predict_job",
+        "predictions and branches of new rows",
+    )
+    more = PREDICT.format(more=" its coordinates,")
+    place = add("transform", job, given, f"coordinates, {text}", more, PLACE_EXAMPLES)
+    add_new_rows(place)
     place.set_defaults(coordinates=True)
-    predictions = "predictions and branches of new rows"
-    place = add("predict", predictions, PREDICT.format(more=""), PLACE_EXAMPLES)
-    add_new_rows(place, "predict_job")
+    place = add("predict", job, given, text, PREDICT.format(more=""), PLACE_EXAMPLES)
+    add_new_rows(place)
     place.add_argument("--coordinates", action="store_true", help="as transform does")
     text = "the training rows that are most like new rows"
-    add_new_rows(add("alike", text, ALIKE, PLACE_EXAMPLES), "alike_job", 10)
-    text = "rows that reach the same value in another way"
-    one = "MODEL DATA --row ROW --out FILE [options]"
-    other = add("counterparts", text, COUNTERPARTS, COUNTERPART_EXAMPLES, one)
-    add_new_rows(other, "counterparts_job", 5)
+    add_new_rows(add("alike", "alike_job", given, text, ALIKE, PLACE_EXAMPLES), 10)
+    given, text = "MODEL DATA --row ROW --out FILE", "rows that reach the same value in another way"
+    job, examples = "counterparts_job", COUNTERPART_EXAMPLES
+    other = add("counterparts", job, given, text, COUNTERPARTS, examples)
+    add_new_rows(other, 5)
     other.add_argument("--row", required=True, help="number or name of the row in the table")
     other.add_argument("--branch", type=within(0, ENDLESS), help="the other branch (default: any)")
-    summary = "fit a built-in example and report on it"
-    one = "[NAME] --out DIR [options]"
-    demo = add("demo", summary, summary.capitalize() + ".", DEMO_EXAMPLES, one)
+    text = "fit a built-in example and report on it"
+    demo = add("demo", "demo_job", "[NAME] --out DIR", text, f"{text.capitalize()}.", DEMO_EXAMPLES)
     options = dict(nargs="?", default="digits", choices=DEMOS, metavar="NAME")
     demo.add_argument("name", **options, help=f"one of {', '.join(DEMOS)} (default digits)")
     add_fit_options(demo)
-    demo.set_defaults(job="demo_job")
     return parser
 
 # %% ../../nbs/12_application/51_command_line.ipynb #cc98551d
@@ -312,22 +300,17 @@ def main(arguments=None):
     if options.command is None:
         parser.print_help()
         return 2
-    for path in (getattr(options, "data", None), getattr(options, "model", None)):
-        if path is not None and not os.path.exists(path):
-            what = "model file" if path == getattr(options, "model", None) else "file"
-            print(f"idm-nb: error: there is no {what} {path}", file=sys.stderr)
-            return 2
     if not options.quiet and getattr(options, "data", None):
         print(f"idm-nb: reading {options.data}", file=sys.stderr, flush=True)
     try:
         from joblib import cpu_count, parallel_config
 
         from idm_nb.command import jobs
-        from idm_nb.core.work import on_stop, one_thread
+        from idm_nb.core.work import announce, on_stop, one_thread
 
         cores = parallel_config("threading", n_jobs=min(MOST_CORES, cpu_count()))
         with warnings.catch_warnings(), on_stop(stop), one_thread(), cores:
-            warnings.showwarning = lambda text, *rest: jobs.note(f"warning: {text}")
+            warnings.showwarning = lambda text, *rest: announce(True, f"warning: {text}")
             getattr(jobs, options.job)(options)
             sys.stdout.flush()
     except BrokenPipeError:  # the reader of the pipe ended; the results are written

@@ -9,28 +9,21 @@ __all__ = []
 import json
 import os
 import shutil
-import sys
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.linear_model import RidgeCV
-from sklearn.metrics import r2_score
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
-from sklearn.neighbors import KNeighborsRegressor
 
 from .. import __version__
 from ..core.files import allow_as_usual, load, regular, save_model, write_whole
-from ..core.work import announce, in_pieces, undisturbed
+from ..core.work import announce, undisturbed
 from ..diffusion.manifolds import feature_example
-from ..diffusion.numerics import nearest
 from ..idm.estimator import IteratedDiffusionMap
-from ..regression.verdict import N_NEAR, short
 from ..study.images import turned_classes
 from ..tables.answers import alike_rows, ready, results_of, sentences
 from ..tables.cells import Style, UsageError
@@ -47,80 +40,27 @@ from ..tables.report import branch_table, table_report
 from ..tables.single_cells import result_columns, write_h5ad
 from ..tables.table_map import TableMap
 
-# %% ../../nbs/12_application/50_jobs.ipynb #ff80d09a
-NEAREST = (1, 2, 3, 5, 10, 20, 40)  # numbers of neighbours that are tried
-
-
-def rows_to_compare(fitted):
-    "Coordinates `(N, m)`, features `(N, n)` and groups of the training rows with a known feature."
-    rows, y, groups = (
-        fitted.model.map_.rows,
-        fitted.coding.encode(fitted.rows.truth),
-        fitted.rows.groups,
-    )
-    known = np.isfinite(y).all(axis=1)
-    X = rows.coordinates[rows.inverse][known]
-    return X, y[known], None if groups is None else groups[known]
-
-
-def plain_methods(fitted, X, y, groups):
-    "R2 on rows kept back of nearest neighbours and ridge regression, fitted to `X` `(N, m)`."
-    new, truth = fitted.placed_kept.coordinates_in_data, fitted.coding.encode(fitted.kept.truth)
-    grouped = groups is not None and len(np.unique(groups)) >= 5
-    folds = GroupKFold(5) if grouped else KFold(5, shuffle=True, random_state=0)
-    counts = {"n_neighbors": [k for k in NEAREST if k <= len(X) // 2]}
-    near = GridSearchCV(KNeighborsRegressor(weights="distance"), counts, scoring="r2", cv=folds)
-    methods = {
-        "nearest neighbours": near.fit(X, y, groups=groups),
-        "ridge regression": RidgeCV(np.logspace(-4, 4, 17)).fit(X, y),
-    }
-    found = {name: method.predict(new).reshape(truth.shape) for name, method in methods.items()}
-    return {name: float(r2_score(truth, values)) for name, values in found.items()}
-
 # %% ../../nbs/12_application/50_jobs.ipynb #ff80d09b
-def held_out_numbers(fitted, X, y):
-    "Errors and neighbours on rows kept back; `X` `(N, m)` and `y` `(N, n)` are of training rows."
+def held_out_numbers(fitted):
+    "How good the predictions of the rows kept back are, a dict."
     placed, truth = fitted.placed_kept, fitted.coding.encode(fitted.kept.truth)
-    model, missed = fitted.model, truth - placed.values
-    spread = np.sum((truth - truth.mean(axis=0)) ** 2)
-    seen = np.isfinite(fitted.rows.truth).all(axis=1)
-
-    def apart(known, new):
-        near = in_pieces(lambda some: nearest(known, some, min(N_NEAR, len(y)))[0], new)
-        squares = np.sum((y[near] - truth[:, None]) ** 2, axis=2)
-        return float(np.median(np.sqrt(np.mean(squares, axis=1))))
-
+    missed, spread = truth - placed.values, np.sum((truth - truth.mean(axis=0)) ** 2)
     return {
         "rows": len(truth),
-        "r2": float(1 - np.sum(missed**2) / spread) if spread > 0 else float("nan"),
+        "r2": float(1 - np.sum(missed**2) / spread) if spread > 0 else None,
         "rmse": float(np.sqrt(np.mean(missed**2))),
         "coverage": float(np.mean(np.abs(missed) <= 1.96 * placed.errors)),
         "novel": int(placed.novel.sum()),
-        "near_in_map": apart(model.embedding_[seen], placed.embedding),
-        "near_in_data": apart(X, placed.coordinates_in_data),
     }
 
 
-def judged(fitted):
-    "`held_out_numbers` and `plain_methods` of a FittedTable; None twice if no rows were kept back."
-    if not len(fitted.kept):
-        return None, None
-    X, y, groups = rows_to_compare(fitted)
-    return held_out_numbers(fitted, X, y), plain_methods(fitted, X, y, groups)
-
-
-def held_out_facts(numbers, plain, label=None):
-    "Numbers of the rows kept back, a dict of text for the report."
-    if numbers is None:
-        return {}
+def held_out_facts(numbers, label):
+    "What is said of the `held_out_numbers` and of `branch_labels`, a dict of text."
     facts = {
         "rows kept back": str(numbers["rows"]),
-        "R2 on these rows": f"{numbers['r2']:.4f}",
-        **{f"R2 of {name} on the data": f"{value:.4f}" for name, value in plain.items()},
+        "R2 on these rows": "unknown" if numbers["r2"] is None else f"{numbers['r2']:.4f}",
         "95 % intervals hold": f"{numbers['coverage']:.1%}",
         "novel rows": str(numbers["novel"]),
-        "ten nearest in the data differ by": short(numbers["near_in_data"]),
-        "ten nearest in the map differ by": short(numbers["near_in_map"]),
     }
     if label is not None:
         facts[f"rows on a branch of their {label['column']}"] = f"{label['share']:.1%}"
@@ -145,12 +85,11 @@ def branch_labels(fitted):
 def row_results(table, fitted):
     "Results of a piece, one line a row: all columns of `embedding.csv` and `predictions.csv`."
     found = results_of(fitted, ready(table, fitted), True)
-    truth = {name: table.frame[name].to_numpy() for name in fitted.roles.features}
     names, at = list(found), list(found).index(f"predicted_{fitted.roles.features[0]}")
-    kept = np.isin(table.rows, fitted.kept.numbers)
-    part = np.where(np.isin(table.rows, fitted.rows.numbers), "train", "placed")
-    part = np.where(kept, "held-out", part)
+    truth = {name: table.frame[name].to_numpy() for name in fitted.roles.features}
     truth = apart(truth, [*names, "part"])
+    part = np.where(np.isin(table.rows, fitted.rows.numbers), "train", "placed")
+    part = np.where(np.isin(table.rows, fitted.kept.numbers), "held-out", part)
     found = with_values(found, {**truth, "part": part})
     return found[[*names[:at], "part", *truth, *names[at:]]]
 
@@ -175,24 +114,16 @@ CONTRAST = {  # columns of `branch_columns.csv`, as `BranchContrast.table` calls
 }
 
 # %% ../../nbs/12_application/50_jobs.ipynb #d65e6994
-def without_nan(numbers):
-    "The dict `numbers` with None in the place of NaN, which JSON does not have."
-    return {name: None if value != value else value for name, value in numbers.items()}
-
-
-def verdict_numbers(verdict):
-    "A `Verdict`, `verdict`, as a dict, with its sentences."
-    plain = (bool, int, float, str, type(None))
-    found = {name: value for name, value in vars(verdict).items() if isinstance(value, plain)}
-    near = {} if verdict.nearest is None else {"nearest": vars(verdict.nearest)}
-    more = {"kind": verdict.kind, "beats_chance": verdict.beats_chance}
-    return {**without_nan({**found, **near, **more}), "sentences": verdict.sentences()}
-
-
-def summary_of(fitted, numbers, plain, label):
+def summary_of(fitted):
     "The summary of a `FittedTable`, a dict."
-    model, roles, graph = fitted.model, fitted.roles, fitted.graph
-    parameters = {k: v for k, v in model.get_params(deep=False).items() if k != "verbose"}
+    model, roles, verdict = fitted.model, fitted.roles, fitted.model.verdict_
+    parameters = {
+        **model.get_params(deep=False),
+        "flow": type(model.flow_).__name__,
+        "regressor": str(model.regressor),
+    }
+    judged = {**asdict(verdict), "kind": verdict.kind, "beats_chance": verdict.beats_chance}
+    judged = {name: None if value != value else value for name, value in judged.items()}
     found = {
         "data": fitted.source,
         "rows": fitted.count,
@@ -202,82 +133,59 @@ def summary_of(fitted, numbers, plain, label):
         "features": roles.features,
         "angle": fitted.coding.unit,
         "notes": roles.notes,
-        "verdict": verdict_numbers(model.verdict_),
+        "verdict": {**judged, "sentences": verdict.sentences()},
         "weights": model.estimate_.weights_,
         "branches": fitted.branches.n_branches,
         "candidates": len(fitted.branches.candidates),
-        **({} if graph is None else {"loops": graph.n_loops, "pieces": graph.n_pieces}),
         "iterations": model.n_iterations_,
         "coordinates": model.embedding_.shape[1],
         "flow": {name: np.asarray(column).tolist() for name, column in model.diagnostics_.items()},
-        "parameters": {
-            **parameters,
-            "flow": type(model.flow_).__name__,
-            "regressor": str(model.regressor),
-        },
-        "above_chance": [name for name, _, _, above in fitted.relevance.ranked() if above],
+        "parameters": {name: value for name, value in parameters.items() if name != "verbose"},
+        "above_chance": fitted.relevant_names(),
     }
-    if numbers is not None:
-        found["held_out"] = {**without_nan(numbers), "r2_of_plain_methods": plain}
-    if label is not None:
-        found["label"] = {name: label[name] for name in ("column", "share", "chance")}
+    if fitted.graph is not None:
+        found = {**found, "loops": fitted.graph.n_loops, "pieces": fitted.graph.n_pieces}
     return found
 
 # %% ../../nbs/12_application/50_jobs.ipynb #086fb214
 FILES = (
-    "embedding.csv",
-    "predictions.csv",
-    "branches.csv",
-    "branch_columns.csv",
-    "relevance.csv",
-    "model.npz",
-    "summary.json",
-    "report.html",
-)
+    "embedding.csv predictions.csv branches.csv branch_columns.csv relevance.csv model.npz "
+    "summary.json report.html"
+).split()
+AT_ONCE = 10_000  # rows that are placed together
 
 
 def write_fitted(model, source, style, out, verbose=False, n_jobs=1, **more):
     "Write all files of a `TableMap` that was fitted to `source` into the folder `out`."
     fitted, out = model.fitted_, Path(out).resolve()
-    announce(verbose, "rows that were kept back")
-    numbers, plain = judged(fitted)
-    label = branch_labels(fitted)
-    facts = held_out_facts(numbers, plain, label)
-    branches = branch_table(fitted)
+    label, branches, facts = branch_labels(fitted), branch_table(fitted), {}
+    summary = {**summary_of(fitted), **more}
+    if len(fitted.kept):
+        summary["held_out"] = held_out_numbers(fitted)
+        facts = held_out_facts(summary["held_out"], label)
     if label is not None:
         branches[f"mostly_{label['column']}"] = label["mostly"]
-    announce(verbose, "columns that matter")
-    tables = {
-        "branches.csv": branches,
-        "branch_columns.csv": pd.DataFrame(fitted.contrast.table(), columns=[*CONTRAST]).rename(
-            columns=CONTRAST
-        ),
-        "relevance.csv": model.relevance(),
-    }
-    summary = {**summary_of(fitted, numbers, plain, label), **more}
+        summary["label"] = {name: label[name] for name in ("column", "share", "chance")}
+    contrast = pd.DataFrame(fitted.contrast.table(), columns=[*CONTRAST]).rename(columns=CONTRAST)
     announce(verbose, "pictures of the report")
     page = table_report(fitted, facts)
     announce(verbose, "results of all rows")
     call = partial(row_results, fitted=fitted)
     frames = results_of_pieces(call, source, style, out, AT_ONCE, n_jobs, verbose)
     columns = lambda k: (frame[two_tables(frame)[k]] for frame in frames)
-    writers = {name: partial(write_table, columns=table) for name, table in tables.items()}
-    write_folder(
-        out,
-        {
-            **writers,
-            "embedding.csv": lambda path: write_text(".csv", path, columns(0)),
-            "predictions.csv": lambda path: write_text(".csv", path, columns(1)),
-            "model.npz": lambda path: save_model(model, path),
-            "summary.json": lambda path: path.write_text(json.dumps(summary, indent=2) + "\n"),
-            "report.html": lambda path: path.write_text(page, encoding="utf-8"),
-        },
-    )
+    writers = {
+        "embedding.csv": lambda path: write_text(".csv", path, columns(0)),
+        "predictions.csv": lambda path: write_text(".csv", path, columns(1)),
+        "branches.csv": partial(write_table, columns=branches),
+        "branch_columns.csv": partial(write_table, columns=contrast),
+        "relevance.csv": partial(write_table, columns=model.relevance()),
+        "model.npz": lambda path: save_model(model, path),
+        "summary.json": lambda path: path.write_text(json.dumps(summary, indent=2) + "\n"),
+        "report.html": lambda path: path.write_text(page, encoding="utf-8"),
+    }
+    write_folder(out, writers)
     shutil.rmtree(f"{out}.parts", ignore_errors=True)
     return facts
-
-
-AT_ONCE = 10_000  # rows that are placed together
 
 # %% ../../nbs/12_application/50_jobs.ipynb #edf7be99
 def check_folder(path, names=()):
@@ -299,31 +207,22 @@ def write_folder(path, writers):
     "Write files into the folder `path`, all or none."
     path = Path(path)
     home = path if path.exists() else path.parent
-    temporary = Path(tempfile.mktemp(dir=home, prefix=".idm-nb-"))
+    temporary = partial(tempfile.TemporaryDirectory, dir=home, prefix=".idm-nb-")
     try:
-        with undisturbed() as stopped, new_folders(home):
-            try:
-                temporary.mkdir(0o700)
-                for name, write in writers.items():
-                    if stopped:
-                        return
-                    write(temporary / name)
-                move_all(temporary, path, writers)
-            finally:
-                shutil.rmtree(temporary, ignore_errors=True)
+        with undisturbed() as stopped, new_folders(home), temporary() as folder:
+            folder = Path(folder)
+            for name, write in writers.items():
+                if stopped:
+                    return
+                write(folder / name)
+            if path.exists():
+                for name, place in {name: regular(path / name) for name in writers}.items():
+                    (folder / name).replace(place)
+            else:
+                allow_as_usual(folder, 0o777)
+                folder.replace(path)
     except OSError as error:
         raise ValueError(f"{path} cannot be written: {error.strerror or error}") from None
-
-
-def move_all(temporary, path, names):
-    "The folder `temporary` becomes `path`; if that exists, the files `names` move there."
-    places = [regular(path / name) for name in names]
-    if path.exists():
-        for name, place in zip(names, places):
-            (temporary / name).replace(place)
-    else:
-        allow_as_usual(temporary, 0o777)
-        temporary.replace(path)
 
 
 @contextmanager
@@ -335,25 +234,10 @@ def new_folders(path):
         yield
     finally:
         for folder in made:
-            try:
+            if folder.exists() and not any(folder.iterdir()):
                 folder.rmdir()
-            except FileNotFoundError:
-                continue
-            except OSError:
-                break
 
 # %% ../../nbs/12_application/50_jobs.ipynb #46f3b707
-def note(text):
-    "Print `text`, a decision about the table, on standard error, even with `--quiet`."
-    print(f"idm-nb: {text}", file=sys.stderr)
-
-
-def say(options, text):
-    "Print `text`, a line of progress, on standard error, unless `options.quiet`."
-    if not options.quiet:
-        print(f"idm-nb: {text}", file=sys.stderr, flush=True)
-
-
 def reading_of(options):
     "Options of `read_table` from `options`, the arguments of a command."
     given = {one.name: getattr(options, one.name, None) for one in fields(Style)}
@@ -362,21 +246,20 @@ def reading_of(options):
 # %% ../../nbs/12_application/50_jobs.ipynb #b6f0d164
 def beside(data, features, reading):
     "The `Table` of one file with the columns of another, and the names of these."
-    table, other = read_table(data, **reading), read_table(features, **reading | dict(index=None))
+    table, other = read_table(data, **reading), read_table(features, **{**reading, "index": None})
     if len(other) != len(table):
         counts = f"{len(other)} rows but {table.source} has {len(table)}"
         raise ValueError(f"{other.source} has {counts}")
-    columns = other.frame.set_axis(table.frame.index).drop(
-        columns=[other.index] * bool(other.index)
-    )
-    called = {name: f"feature_{name}" if name in table.names else name for name in columns}
+    called = {n: f"feature_{n}" if n in table.names else n for n in other.names if n != other.index}
+    columns = other.frame[[*called]].set_axis(table.frame.index).rename(columns=called)
     problems = {called[name]: text for name, text in other.problems.items() if name in called}
-    frame = pd.concat([table.frame, columns.rename(columns=called)], axis=1)
-    return replace(table, frame=frame, problems=table.problems | problems), [*called.values()]
+    frame = pd.concat([table.frame, columns], axis=1)
+    return replace(table, frame=frame, problems={**table.problems, **problems}), list(columns)
 
 
 def model_of(options, **roles):
     "The unfitted `TableMap` of `options`, the arguments of a command, and of `roles` of columns."
+    common = dict(random_state=options.seed, verbose=not options.quiet)
     inner = IteratedDiffusionMap(
         options.iterations,
         tau=options.tau,
@@ -384,16 +267,9 @@ def model_of(options, **roles):
         flow=options.flow,
         log_odds=options.log_odds,
         landmarks=options.landmarks,
-        random_state=options.seed,
-        verbose=not options.quiet,
+        **common,
     )
-    return TableMap(
-        **roles,
-        holdout=options.holdout,
-        model=inner,
-        random_state=options.seed,
-        verbose=not options.quiet,
-    )
+    return TableMap(**roles, holdout=options.holdout, model=inner, **common)
 
 
 def model_of_table(options):
@@ -427,39 +303,40 @@ def fit_job(options):
 
 def fit_into_folder(model, source, options):
     "Fit a `TableMap` to a path or a `Table`, write the folder `options.out`, and print the findings."
-    start = time.perf_counter()
+    start, verbose = time.perf_counter(), not options.quiet
     fitted, reading = model.fit(source).fitted_, dict(model.reading or {})
     for text in fitted.roles.notes if options.quiet else ():
-        note(text)
+        announce(True, text)
     seconds = time.perf_counter() - start
-    say(options, f"{fitted.model.n_iterations_} steps in {seconds:.1f} s; the report comes next")
+    steps = fitted.model.n_iterations_
+    announce(verbose, f"{steps} steps in {seconds:.1f} s; the report comes next")
     fitted.model.set_params(verbose=False)
     style = Style(**fitted.reading({**reading, "index": model.index}))
     model.set_params(reading={**reading, "shell": False})  # who loads it writes Python
-    told = dict(idm_nb=__version__, group=model.groups, seconds=round(seconds, 2))
-    given = model, source, style, options.out, not options.quiet, options.jobs
-    report_on(model, write_fitted(*given, scale=fitted.scale, **told), options)
-
-
-def report_on(model, facts, options):
-    "Print the main figures, where the results are, and the verdict."
-    fitted = model.fitted_
-    branches, alone = fitted.branches, fitted.alone
-    more = f", and {len(branches.candidates)} candidates without support" * bool(
-        branches.candidates
-    )
-    more += f", and {len(alone)} of one {fitted.roles.groups} alone" * bool(alone)
-    above = [name for name, _, _, above in fitted.relevance.ranked() if above]
-    named = f": {', '.join(above[:6])}" + ", ..." * (len(above) > 6) if above else ""
-    matter = f"{len(above)} of {len(fitted.encoder.names)}{named}"
-    if n_groups := fitted.too_few_groups:
-        matter = f"cannot be told from {n_groups} groups"
-    facts = {**facts, "branches": f"{branches.n_branches}{more}", "columns that matter": matter}
+    told = dict(scale=fitted.scale, group=model.groups, seconds=round(seconds, 2))
+    told["idm_nb"] = __version__
+    facts = write_fitted(model, source, style, options.out, verbose, options.jobs, **told)
+    facts = {**facts, **findings(fitted)}
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
         print(f"{name:{width}}{value}")
     print(f"results in {options.out}: report.html and tables")
     print(model.verdict_)
+
+
+def findings(fitted):
+    "What is printed of the branches and the columns of a `FittedTable`, a dict of text."
+    found, names = str(fitted.branches.n_branches), fitted.relevant_names()
+    if candidates := len(fitted.branches.candidates):
+        found += f", and {candidates} candidates without support"
+    if alone := len(fitted.alone):
+        found += f", and {alone} of one {fitted.roles.groups} alone"
+    matter = f"{len(names)} of {len(fitted.encoder.names)}"
+    if names:
+        matter += f": {', '.join(names[:6])}" + ", ..." * (len(names) > 6)
+    if fitted.too_few_groups:
+        matter = f"cannot be told from {fitted.too_few_groups} groups"
+    return {"branches": found, "columns that matter": matter}
 
 # %% ../../nbs/12_application/50_jobs.ipynb #9940d32d
 def open_model(path):
@@ -493,13 +370,13 @@ def place_job(options, results):
         found.attrs = dict(typed.frame.attrs)
         return check_words(found, out)
 
-    style = Style(**fitted.reading(reading_of(options)))
-    given = options.rows, options.jobs, not options.quiet
-    frames = results_of_pieces(call, options.data, style, out, *given)
+    style, verbose = Style(**fitted.reading(reading_of(options))), not options.quiet
+    given = options.data, style, out, options.rows, options.jobs, verbose
+    frames = results_of_pieces(call, *given)
     count = write_frames(frames, out, lambda frame: new.extend(frame.attrs["new"]))
     for text in sentences(new):
-        note(text)
-    say(options, f"{count} lines written to {out or 'standard output'}")
+        announce(True, text)
+    announce(verbose, f"{count} lines written to {out or 'standard output'}")
 
 # %% ../../nbs/12_application/50_jobs.ipynb #1b8e9d4b
 def predict_job(options):
@@ -533,11 +410,8 @@ def counterparts_job(options):
         raise UsageError(f"--row {options.row}: {table.source} has no row with this number or name")
     found = model.counterparts(table.part(np.flatnonzero(named)[:1]), options.count, options.branch)
     if found.empty:
-        note("no training row reaches this value in another way")
-    if out is None:
-        print(found.to_csv(index=False), end="")
-    else:
-        write_whole(out, lambda path: write_table(path, found, like=out))
+        announce(True, "no training row reaches this value in another way")
+    write_frames([found], out)
 
 # %% ../../nbs/12_application/50_jobs.ipynb #1a4c14c7
 def write_cells(options):
@@ -549,7 +423,7 @@ def write_cells(options):
     columns = result_columns(fitted.roles.features, *fitted.decoded(placed), placed)
     parts = fitted.model, placed.embedding, columns
     write_whole(out, lambda path: write_h5ad(options.data, path, *parts))
-    say(options, f"{len(table)} cells written to {out}")
+    announce(not options.quiet, f"{len(table)} cells written to {out}")
 
 # %% ../../nbs/12_application/50_jobs.ipynb #ca688a9d
 def demo_table(name, seed):

@@ -118,11 +118,9 @@ DATE += r"|\d{1,2}\W*[A-Za-z]{3,9}\W*\d{2,4}.*"
 NUMBER, UNIT = r"[-+]?\d{1,3}", r"[-+]?[\d.,]+\s*([^\d\s.,][^\d]{0,9})|([$€£])\s*[-+]?[\d.,]+"
 HINTS = {  # how cells are written, and options with which they are numbers
     rf"{NUMBER}(,\d{{3}})+": "{} if the comma begins the decimals, or {}",
-    rf"{NUMBER}(,\d{{3}})+\.\d*": "{1}",
     r"[-+]?\d*,\d+(e[-+]?\d+)?": "{0}",
-    r"[-+]?[\d.]*\.[\d.]*(,\d+)?": "{1} if the point separates thousands, else write all decimals in "
-    "one way",
-    rf"{NUMBER}([ \xa0\u202f'\u2019]\d{{3}})+([.,]\d+)?": "{1}",
+    rf"{NUMBER}([, \xa0\u202f'\u2019]\d{{3}})+([.,]\d*)?": "{1}",
+    r"[-+]?[\d.]*\.[\d.]*(,\d+)?": "{1} if it separates thousands, else write all decimals in one way",
 }
 
 

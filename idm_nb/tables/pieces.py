@@ -163,24 +163,18 @@ class FinishedPieces:
         if not self.folder.exists():
             return
         known = self.note.is_file() and self.note.read_text() == self.state
-        if known and self.file(0).exists():
-            known = alike(pd.read_parquet(self.file(0)), frame)
+        try:
+            if known and self.file(0).exists():
+                first, given = pd.read_parquet(self.file(0)), frame.reset_index(drop=True)
+                pd.testing.assert_frame_equal(first, given, check_dtype=False, rtol=1e-6, atol=1e-9)
+        except AssertionError:
+            known = False
         if not known:
             then = "remove it, or give the result another name"
             raise UsageError(f"{self.folder} holds parts of another run: {then}")
 
     def __iter__(self):
         return map(pd.read_parquet, sorted(self.folder.glob("0*.parquet")))
-
-
-def alike(first, second):
-    "Are the frames `first` and `second` equal up to rounding?"
-    try:
-        second = second.reset_index(drop=True)
-        pd.testing.assert_frame_equal(first, second, check_dtype=False, rtol=1e-6, atol=1e-9)
-        return True
-    except AssertionError:
-        return False
 
 # %% ../../nbs/12_application/48_partitions.ipynb #f790cb0e
 def results_of_pieces(call, source, style, target, rows=10_000, n_jobs=None, verbose=False):

@@ -311,15 +311,13 @@ def named_columns(frame, head, path, style):
     return frame.drop(columns=head.unnamed) if head.unnamed else frame
 
 # %% ../../nbs/12_application/47_tables.ipynb #833d15ce
-def too_wide(path, style, names, cells, line=None):
+def too_wide(path, style, names, cells, where="the first lines"):
     "The error for a line with more cells than there are names."
-    then = "correct that line"
-    if names == 1 or cells > names + 1:
-        then = f"type {style.option('skip', 'N')} for N lines above the names, if there are any"
-    elif cells > names:
-        then += ", or put a comma before the first name if the first column names the rows"
-    where = "the first lines" if line is None else f"line {line}"
-    return ValueError(f"{path} has {names} names but {cells} columns in {where}; {then}")
+    return ValueError(
+        f"{path} has {names} names but {cells} columns in {where}; correct it, type "
+        f"{style.option('skip', 'N')} for N lines above the names, or put a comma before the first "
+        f"name if the first column names the rows"
+    )
 
 
 def first_lines(file, path, style):
@@ -396,7 +394,9 @@ def next_frame(reader, path, style, names, above):
             found = re.search(r"in line (\d+), saw (\d+)", str(error))
             if found is None:
                 raise
-            raise too_wide(path, style, names, int(found[2]), above + int(found[1])) from None
+            raise too_wide(
+                path, style, names, int(found[2]), f"line {above + int(found[1])}"
+            ) from None
 
 # %% ../../nbs/12_application/47_tables.ipynb #e98b5d49
 def read_sheet(path, style):
