@@ -36,6 +36,7 @@ beside = lambda name, cell: table(f"a,b,{name},y", "{a},{b:.0f},{s},{y}", s=cell
 in_b = lambda cell: table(row="{a},{s},{y}", s=cell)
 PLAIN = table()
 GERMAN = comma(table("a;b;y", "{a};{b:.0f};{y}"))
+GERMAN_QUOTED = comma(table("a;b;y", '"{a}";{b:.0f};"{y}"'))
 
 # name: text or bytes, and words that are said of it beside the numbers
 WORKS = {
@@ -68,13 +69,7 @@ WORKS = {
 # name: text or bytes, words of the line that is said, and what is typed then
 TYPED = {
     "decimal comma": (GERMAN, "type --decimal ,", "--decimal ,"),
-    "decimal comma in quotes": (
-        table(
-            row='"{u}",{b:.0f},"{v}"', u=lambda k: comma(str(A[k])), v=lambda k: comma(str(Y[k]))
-        ),
-        "type --decimal ,",
-        "--decimal ,",
-    ),
+    "decimal comma in quotes": (GERMAN_QUOTED.replace(";", ","), "type --decimal ,", "--decimal ,"),
     "thousands": (
         table(row='{a},"{b:,.0f}",{y}'),
         "type --decimal , if the comma begins the decimals, or --thousands ,",
@@ -86,13 +81,7 @@ TYPED = {
         "--thousands ,",
     ),
     "German thousands": (
-        table(
-            "a;b;y",
-            "{z};{s};{u}",
-            z=lambda k: comma(str(A[k])),
-            u=lambda k: comma(str(Y[k])),
-            s=lambda k: swiss(B[k], ".") + ",0",
-        ),
+        comma(table("a;b;y", "{a};{s};{y}", s=lambda k: swiss(B[k], "#") + ".0")).replace("#", "."),
         "type --",
         "--thousands .",
     ),

@@ -10,6 +10,7 @@ import argparse
 import os
 import re
 import shlex
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -268,11 +269,6 @@ def build_parser():
     add_fit_options(demo)
     return parser
 
-# %% ../../nbs/12_application/51_command_line.ipynb #cc98551d
-def stop(number, frame):
-    "End the command on the signal `number` in any `frame`; files that it was writing are removed."
-    raise KeyboardInterrupt
-
 # %% ../../nbs/12_application/51_command_line.ipynb #6866711c
 def failed(error):
     "Print an error in one sentence; returns the exit status."
@@ -309,7 +305,7 @@ def main(arguments=None):
         from idm_nb.core.work import announce, on_stop, one_thread
 
         cores = parallel_config("threading", n_jobs=min(MOST_CORES, cpu_count()))
-        with warnings.catch_warnings(), on_stop(stop), one_thread(), cores:
+        with warnings.catch_warnings(), on_stop(signal.default_int_handler), one_thread(), cores:
             warnings.showwarning = lambda text, *rest: announce(True, f"warning: {text}")
             getattr(jobs, options.job)(options)
             sys.stdout.flush()

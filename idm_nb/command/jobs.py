@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from .. import __version__
-from ..core.files import allow_as_usual, load, regular, save_model, write_whole
+from ..core.files import allow_as_usual, regular, save_model, write_whole
 from ..core.work import announce, undisturbed
 from ..diffusion.manifolds import feature_example
 from ..idm.estimator import IteratedDiffusionMap
@@ -344,12 +344,9 @@ def open_model(path):
     if not Path(path).is_file():
         raise UsageError(f"there is no model file {path}")
     try:
-        model = load(path)
+        return TableMap.load(path)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if not isinstance(model, TableMap):
-        raise UsageError(f"{path} was not written by `idm-nb fit`")
-    return model
 
 
 def target_of(options):

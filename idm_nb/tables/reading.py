@@ -343,21 +343,14 @@ def first_lines(file, path, style):
     return mark, head, above
 
 # %% ../../nbs/12_application/47_tables.ipynb #b331e79a
-def open_text(path, encoding):
-    "The file at `path`, open as text with its own ends of lines."
-    try:
-        return open_packed(path, "rt", encoding=encoding, newline="")
-    except LookupError:
-        raise UsageError(f"{path}: encoding {encoding!r} is not known") from None
-
-
 def text_frames(path, style, rows=None):
     "Frames of at most `rows` rows of a text file (None: all), with the index and notes, see `FRAMES`."
     encoding = encoding_of(path, style)
+    text = dict(mode="rt", encoding=encoding, newline="")  # its own ends of lines
     try:
-        with open_text(path, encoding) as file:
+        with open_packed(path, **text) as file:
             mark, head, above = first_lines(file, path, style)
-        with open_text(path, encoding) as file:
+        with open_packed(path, **text) as file:
             list(islice(file, above))
             words = {*style.words, head.index}
             reader = pd.read_csv(
@@ -477,9 +470,9 @@ def read_records(path, style):
     if not isinstance(found, (list, dict)) or not found:
         raise ValueError(f"{path} holds no list of records")
     frame = pd.json_normalize(found) if isinstance(found, list) else pd.DataFrame(found)
-    for name, column in frame.items():
-        if column.map(lambda cell: isinstance(cell, (list, dict))).any():
-            raise ValueError(f"{path}: column {name!r} holds lists, not one value a row")
+    lists = frame.map(lambda cell: isinstance(cell, (list, dict))).any()
+    if lists.any():
+        raise ValueError(f"{path}: column {lists.idxmax()!r} holds lists, not one value a row")
     return table_of(frame, style, path)
 
 
