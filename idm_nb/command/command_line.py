@@ -79,7 +79,7 @@ def add_options(parser, options, title=None):
 
 # %% ../../nbs/12_application/51_command_line.ipynb #9a25bd89
 SHARE = dict(type=within(0, 1, float, below=True), default=0.2, metavar="SHARE")
-STEPS = dict(type=within(1, ENDLESS, word="auto"), default="auto", metavar="N")
+COUNT_OR_AUTO = dict(type=within(1, ENDLESS, word="auto"), default="auto", metavar="N")
 TAU = dict(type=within(0, 1, float), default=0.95, metavar="T")
 ODDS = dict(type=within(0, ENDLESS, float), default=3.0, metavar="NATS")
 FLOW = dict(choices=("closed", "diffusion"), default="closed")
@@ -90,7 +90,7 @@ MAP = (
     (
         "iterations",
         "steps of the flow (default auto: until the feature is all that is left)",
-        STEPS,
+        COUNT_OR_AUTO,
     ),
     ("tau", "share of the feature in the metric of a step, from 0 to 1 (default 0.95)", TAU),
     ("log-odds", "nats that a branch must bring: with more, fewer are found (default 3)", ODDS),
