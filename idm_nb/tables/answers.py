@@ -53,25 +53,15 @@ def ready(table, fitted, index=None):
     if problems:
         raise ValueError(f"{table.source}: " + "; ".join(problems))
     frame = pd.DataFrame(columns, table.frame.index)
-    new, index = what_is_new(frame, fitted.encoder), index or fitted.roles.index
+    new, index = surprises(fitted.encoder, frame), index or fitted.roles.index
     index = index if index in table.names else table.index
     frame = frame if index is None else with_values(frame, {index: table.frame[index]})
     frame.attrs["new"] = new
     return replace(table, frame=frame, index=index, notes=[*table.notes, *sentences(new)])
 
 
-def what_is_new(frame, encoder):
-    "List of [column, rows, example]: words, and gaps (no example), that are new."
-    new = [[name, *of] for name, of in surprises(encoder, frame).items()]
-    for k, part in enumerate(encoder.plain):
-        rows = int(frame[part.name].isna().sum())
-        if rows and part.kind != "text" and k not in encoder.marked:
-            new.append([part.name, rows, None])
-    return new
-
-
 def sentences(new):
-    "What is said of `new`, a list of `what_is_new`; entries of one column are added up."
+    "What is said of `new`, lists of `surprises`; entries of one column are added up."
     count, example, found = {}, {}, []
     for name, rows, word in new:
         key = name, word is None
@@ -120,8 +110,9 @@ def results_of(fitted, table, coordinates=False, placed=None):
     return with_values(named_rows(table, found), found)
 
 
-def with_columns(frame, columns):
-    "A `frame` of results with the `columns` of rows behind, a second frame."
+def with_columns(frame, fitted, rows):
+    "A `frame` of results with the columns of the `rows` of a FittedTable behind."
+    columns = cells_of(fitted.encoder, rows.frame, fitted.ranked_names())
     return with_values(frame, apart(columns.reset_index(drop=True), frame.columns))
 
 # %% ../../nbs/12_application/48a_answers.ipynb #4295a3a1
@@ -140,12 +131,12 @@ def alike_rows(fitted, table, n):
     told["distance"] = distance.ravel()
     truth = dict(zip(fitted.roles.features, found.truth.T))
     told = {**told, **apart(truth, [*names, *told, *ours])}
-    columns, above = fitted.ranked_names(), fitted.relevant_names()
-    relevant = [name for name in columns if name in above]
+    above = fitted.relevant_names()
+    relevant = [name for name in fitted.ranked_names() if name in above]
     trained = known.rows.inverse[near.ravel()]
     differ = differing(fitted.encoder, placed.X, asked, known.rows.X, trained, relevant)
     told["differs"] = [", ".join(np.array(relevant, dtype=object)[row]) for row in differ]
-    return with_columns(with_values(names, told), cells_of(fitted.encoder, found.frame, columns))
+    return with_columns(with_values(names, told), fitted, found)
 
 # %% ../../nbs/12_application/48a_answers.ipynb #3385ee97
 def changed_columns(fitted, row, other, value, error, branch):
@@ -213,5 +204,4 @@ def other_ways(fitted, row, n, branch=None):
             for other, own in parts
         ]
     truth = apart(dict(zip(fitted.roles.features, found.truth.T)), [*first, *last])
-    columns = cells_of(fitted.encoder, found.frame, fitted.ranked_names())
-    return with_columns(pd.DataFrame({**first, **truth, **last}), columns)
+    return with_columns(pd.DataFrame({**first, **truth, **last}), fitted, found)

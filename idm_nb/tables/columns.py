@@ -189,10 +189,8 @@ class SparseColumns(Storage):
         squares = column_means(rows.table.power(2)) - column_means(rows.table) ** 2
         return cls(column.name, rows.names, np.sqrt(np.maximum(squares, 0)))
 
-    @cached_property
-    def places(self):
-        "Dict from the name of a column to its place."
-        return {name: k for k, name in enumerate(self.columns)}
+    # from the name of a column to its place
+    places = cached_property(lambda self: dict(zip(self.columns, range(len(self.columns)))))
 
     def encode(self, column):
         "Coordinates `(N, m)` of a `column`, a CSR matrix."
@@ -203,7 +201,7 @@ class SparseColumns(Storage):
         rows = column.array
         if np.array_equal(rows.names, self.columns):
             return column
-        place = {name: k for k, name in enumerate(rows.names)}
+        place = dict(zip(rows.names, range(len(rows.names))))
         missing = [name for name in self.columns if name not in place]
         if missing:
             raise ValueError(f"lacks {len(missing)} columns of training, first {missing[0]!r}")
@@ -265,19 +263,15 @@ def likely_groups(frame, names):
     for name in names:
         count = frame[name].nunique() if re.search(TOGETHER, name.lower()) else 0
         if 2 <= count < len(frame):
-            return (
-                f"Column {name!r} has {count} values: if new rows have new ones there, give "
-                f"groups={name!r} (--group in the command), or all numbers are too good."
-            )
+            told = f"Column {name!r} has {count} values: if new rows have new ones there, give "
+            return f"{told}groups={name!r} (--group in the command), or all numbers are too good."
     return None
 
 # %% ../../nbs/12_application/47b_columns.ipynb #22440075
 def numbers_of_columns(frame):
     "The columns of a `frame` as an array `(N, p)`: words by their place, gaps as the median."
-    number = lambda c: (
-        c.to_numpy(float) if c.dtype.kind in "iufb" else pd.factorize(c, sort=True)[0]
-    )
-    table = np.column_stack([number(column) * 1.0 for _, column in frame.items()])
+    plain = lambda c: c.to_numpy() if c.dtype.kind in "iufb" else pd.factorize(c, sort=True)[0]
+    table = np.column_stack([plain(column) * 1.0 for _, column in frame.items()])
     return np.where(np.isnan(table), np.nanmedian(table, axis=0), table)
 
 
@@ -366,19 +360,14 @@ class TableEncoder(Storage):
         if gaps.any():
             some = gaps.any(axis=1)
             raw[some] = fill(raw[some])
-        plain = np.column_stack([raw, *marks])
-        if not self.many:
-            return plain
-        parts = [plain] if self.plain else []
+        parts = [np.column_stack([raw, *marks])] if self.plain else []
         return all_coordinates(parts + [part.encode(frame[part.name]) for part in self.many])
 
     def unknown(self, frame):
         "Mask `(N,)` of rows of a `frame` with a word that training had not."
-        found = np.zeros(len(frame), bool)
-        for part in self.plain:
-            if part.kind == "words" and not part.alone:
-                found = found | part.unknown(frame[part.name])
-        return found
+        words = [part for part in self.plain if part.kind == "words" and not part.alone]
+        new = [part.unknown(frame[part.name]) for part in words]
+        return np.any([np.zeros(len(frame), bool), *new], axis=0)
 
 # %% ../../nbs/12_application/47b_columns.ipynb #74f7ad9f
 FAR = 0.5  # standard deviations by which numbers of two rows are said to differ
@@ -408,11 +397,12 @@ def cells_of(encoder, frame, names):
 
 
 def surprises(encoder, frame):
-    "Dict from a column of `frame` to (rows, an example) with a word that training had not; by an `encoder`."
-    found = {}
-    for part in encoder.plain:
-        if part.kind == "words":
-            rows = part.unknown(frame[part.name])
-            if rows.any():
-                found[part.name] = int(rows.sum()), str(frame[part.name][rows].iloc[0])
-    return found
+    "Lists [column, rows, example] of a `frame`: words, and gaps (no example), that training had not."
+    words, gaps = [], []
+    for k, part in enumerate(encoder.plain):
+        column = frame[part.name]
+        if part.kind == "words" and (rows := part.unknown(column)).any():
+            words.append([part.name, int(rows.sum()), str(column[rows].iloc[0])])
+        if part.kind != "text" and k not in encoder.marked and column.isna().any():
+            gaps.append([part.name, int(column.isna().sum()), None])
+    return words + gaps

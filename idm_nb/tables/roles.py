@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/12_application/48_roles.ipynb #roles004
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pandas as pd
@@ -75,10 +75,8 @@ FEW_CLASSES = 10  # different whole numbers, up to which a feature may be the nu
 
 def features_of(table, names, order=None):
     "Features `(N, n)` of a `Table`, the columns `names`, and notes on them."
-    found = [feature_of(table, name, order) for name in names]
-    return np.column_stack([values for values, _ in found]), [
-        n for _, notes in found for n in notes
-    ]
+    values, notes = zip(*(feature_of(table, name, order) for name in names))
+    return np.column_stack(values), sum(notes, [])
 
 
 def feature_of(table, name, order):
@@ -100,10 +98,8 @@ def feature_of(table, name, order):
         what = "the same value in all rows" if len(kinds) else "no value in any row"
         raise ValueError(f"{table.source}: feature {name!r} has {what}")
     if 2 < len(kinds) <= min(FEW_CLASSES, len(known) // 20) and (kinds % 1 == 0).all():
-        notes.append(
-            f"feature {name!r} has only {len(kinds)} different values: if they are classes "
-            f"without an order, use a classifier, and pass {name!r} as label"
-        )
+        told = f"feature {name!r} has only {len(kinds)} different values: if they are classes "
+        notes.append(f"{told}without an order, use a classifier, and pass {name!r} as label")
     return values, notes
 
 
@@ -160,9 +156,8 @@ def roles_of(table, named):
     [index], [groups], [label] = (named[role] or [None] for role in ("index", "groups", "label"))
     features = named["feature"]
     roles = {**dict.fromkeys(features, "the feature"), index: "names the rows", label: "label"}
-    roles = {**roles, groups: "groups of rows"}
-    roles = {**roles, **dict.fromkeys(named["ignore"], "left out: ignored")}
-    plans, problems = [], []
+    ignored = dict.fromkeys(named["ignore"], "left out: ignored")
+    roles, plans, problems = {**roles, groups: "groups of rows", **ignored}, [], []
     for name, column in table.frame.items():
         role, problem = roles.get(name), table.problems.get(name)
         if role is None and name not in (named["columns"] or table.data):
@@ -184,21 +179,16 @@ def roles_of(table, named):
 
 def suspicions(frame, roles):
     "Notes on columns and rows of a `frame` that are probably a mistake."
-    found = []
-    for name in roles.data:
-        column = frame[name]
-        if column.dtype.kind in "iu" and len(column) > 1 and (np.diff(column) == 1).all():
-            found.append(
-                f"column {name!r} counts the rows and is used as data; as index it is left out"
-            )
+    counts = lambda c: c.dtype.kind in "iu" and len(c) > 1 and (np.diff(c) == 1).all()
+    told = "counts the rows and is used as data; as index it is left out"
+    found = [f"column {name!r} {told}" for name in roles.data if counts(frame[name])]
     if roles.index is not None and len(frame):
         names = frame[roles.index].astype(str)
         if (last := names.iloc[-1]).lower() in ("total", "totals", "sum", "mean", "average"):
             found.append(f"the last row is named {last!r}; delete it if it is no measurement")
         if roles.groups is None and names.nunique() < len(names):
-            found.append(
-                f"values of {roles.index!r} repeat; name it as groups if such rows belong together"
-            )
+            told = "repeat; name it as groups if such rows belong together"
+            found.append(f"values of {roles.index!r} {told}")
     return found
 
 # %% ../../nbs/12_application/48_roles.ipynb #6eeee4c3
@@ -210,9 +200,9 @@ def read_or_drawn(source, style, landmarks, seed, features, verbose):
     if second is None:
         table = read_table(source, **asdict(style)) if first is None else first
         return table, len(table)
-    every = [traits(table, features) for table in (first, second)]
+    told = partial(traits, features=features)
+    every = [told(first), told(second)]
     del first, second
-    told = lambda table: traits(table, features)
     every.extend(piecewise(told, pieces, 1, verbose, "counting rows"))
     known = np.concatenate([known for known, *_ in every])
     places, (words, odd, problems) = np.flatnonzero(known), whole_columns(every)
@@ -222,12 +212,8 @@ def read_or_drawn(source, style, landmarks, seed, features, verbose):
     drawn = list(piecewise(some, pieces, 1, verbose, "drawing rows"))
     frame = pd.concat([table.frame for table in drawn])
     again = typed_frame(frame[odd], replace(style, text=(*style.text, *words)))
-    table = replace(
-        drawn[0],
-        frame=with_values(frame, again["frame"]),
-        problems={**again["problems"], **problems},
-        dates=again["dates"],
-    )
+    frame, problems = with_values(frame, again["frame"]), {**again["problems"], **problems}
+    table = replace(drawn[0], frame=frame, problems=problems, dates=again["dates"])
     return table, len(known)
 
 
@@ -334,9 +320,8 @@ def groups_of(table, name):
     "Groups `(N,)` of the rows of a `Table`, `table`: the column `name`; None if it is None."
     if name is None:
         return None
-    column = table.frame[name]
-    if column.isna().any():
-        row = column.index[column.isna()][0]
-        place = f"column {name!r} has a gap at data row {row}"
+    gaps = (column := table.frame[name]).isna()
+    if gaps.any():
+        place = f"column {name!r} has a gap at data row {column.index[gaps][0]}"
         raise ValueError(f"{table.source}: {place}; rows without a group have no place in one")
     return column.to_numpy()

@@ -53,15 +53,11 @@ def numbers_in_obs(adata, name):
             raise ValueError
         found = np.asarray(column, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"obs[{name!r}] is not a column of numbers (the first value is {column.iloc[0]!r}): "
-            f"give numbers, for example hours"
-        ) from None
+        what = f"is not a column of numbers (the first value is {column.iloc[0]!r})"
+        raise ValueError(f"obs[{name!r}] {what}: give numbers, for example hours") from None
     if many := int(np.isinf(found).sum()):
-        raise ValueError(
-            f"obs[{name!r}] is infinite in {many} cells, as a pseudotime is where no path leads: "
-            f"give NaN there, and they are placed as new cells"
-        )
+        what = f"is infinite in {many} cells, as a pseudotime is where no path leads"
+        raise ValueError(f"obs[{name!r}] {what}: give NaN there, and they are placed as new cells")
     return found
 
 
@@ -187,9 +183,8 @@ def fit(adata, key, *, use_rep="X_pca", groups=None, counts=None, key_added="idm
     if groups is not None:
         together = column_of(adata, groups)
         if together.isna().any():
-            raise ValueError(
-                f"obs[{groups!r}] has a gap; cells without a group have no place in one"
-            )
+            what = "has a gap; cells without a group have no place in one"
+            raise ValueError(f"obs[{groups!r}] {what}")
         together = np.asarray(together).astype(str)
     elif caution := likely_groups(adata.obs, other):
         warnings.warn(caution, UserWarning, stacklevel=2)
@@ -311,12 +306,10 @@ def branch_genes(adata, *, key_added="idm", layer=None, every=False):
     if layer is not None and layer not in adata.layers:
         raise ValueError(f"layers has no {layer!r}; it has {', '.join(adata.layers) or 'nothing'}")
     table = table if layer is None else adata.layers[layer]
-    codes = branch.cat.codes.to_numpy()
     if sparse.issparse(points):
         points = PrincipalAxes(points, 64)(points) if is_wide(points) else points.toarray()
-    contrast = BranchContrast(
-        points, values, codes, table=table, columns=adata.var_names, name=begin
-    )
+    named = dict(table=table, columns=adata.var_names, name=begin)
+    contrast = BranchContrast(points, values, branch.cat.codes.to_numpy(), **named)
     shown = "first second low high column difference effect chance above".split()
     genes = DataFrame(contrast.table(every), columns=shown).rename(columns={"column": "gene"})
     return genes.assign(**{side: [names[b] for b in genes[side]] for side in ("first", "second")})
