@@ -10,13 +10,7 @@ from scipy import sparse
 from idm_nb import IteratedDiffusionMap, TableMap
 from idm_nb.datasets import feature_example
 from idm_nb.tables.reading import read_table
-from idm_nb.tables.single_cells import (
-    branch_genes,
-    fit,
-    log_per_cell,
-    project,
-    write_h5ad,
-)
+from idm_nb.tables.single_cells import branch_genes, fit, log_per_cell, project, write_h5ad
 
 OPTIONS = dict(regressor="kernel", random_state=0)
 X, Y, _ = feature_example("torus x", 900, random_state=0)
@@ -143,11 +137,7 @@ def test_cells_without_a_value_are_placed():
         ("hour", {}, "obs has no column 'hour'; it has x, word"),
         ("word", {}, r"obs\['word'\] is not a column of numbers \(the first value is 'a'\)"),
         ("day", {}, r"obs\['day'\] is not a column of numbers"),
-        (
-            "path",
-            {},
-            r"obs\['path'\] is infinite in 2 cells, as a pseudotime is where no path leads",
-        ),
+        ("path", {}, r"obs\['path'\] is infinite in 2 cells, as a pseudotime is where no path"),
         ("x", dict(use_rep="X", counts=True), "negative numbers, so they are no counts: counts=F"),
         ("x", dict(use_rep="X_umap"), "obsm has no 'X_umap' .it has 'X_pca'.: run scanpy.pp.pca"),
         ("x", dict(groups="donor"), "obs has no column 'donor'"),
@@ -211,24 +201,6 @@ def test_a_file_is_fitted_as_its_table_in_python(tmp_path, genes):
     assert np.allclose(found.predicted_x, adata.obs.idm_prediction)
 
 
-def test_a_column_of_donors_is_named_and_no_gene_beside_it(tmp_path):
-    anndata = pytest.importorskip("anndata")
-    rng = np.random.default_rng(0)
-    donor = np.repeat(np.arange(20), 15)
-    hour, genes = rng.uniform(size=20)[donor], rng.normal(size=(20, 5))[donor]
-    adata = anndata.AnnData(
-        np.c_[genes[:, :1], genes + 0.1 * rng.normal(size=genes.shape)],
-        pd.DataFrame({"hour": hour, "donor": donor.astype(str)}, index=map(str, range(300))),
-    )
-    adata.write_h5ad(tmp_path / "cells.h5ad")
-    inner = IteratedDiffusionMap(**OPTIONS)
-    cautions = (
-        TableMap("hour", model=inner, random_state=0).fit(tmp_path / "cells.h5ad").verdict_.cautions
-    )
-    told = [text for kind, text in cautions if kind == "groups"]
-    assert len(told) == 1 and "'donor' has 20 values" in told[0]
-
-
 def test_counts_of_many_genes_stay_sparse():
     rng = np.random.default_rng(0)
     hour = rng.uniform(0, 24, 200)
@@ -270,10 +242,8 @@ def test_results_of_a_map_before_do_not_stay():
     fit(adata, ["x", "y"], **OPTIONS)
     assert "idm_prediction_y" in adata.obs
     fit(adata, "x", **OPTIONS)
-    assert [name for name in adata.obs if "prediction" in name or "std" in name] == [
-        "idm_prediction",
-        "idm_std",
-    ]
+    names = [name for name in adata.obs if "prediction" in name or "std" in name]
+    assert names == ["idm_prediction", "idm_std"]
     adata.X = None
     with pytest.raises(ValueError, match="the table has no genes: its X is None"):
         branch_genes(adata)

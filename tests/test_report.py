@@ -81,14 +81,11 @@ def test_a_branch_without_support_is_a_candidate_everywhere(monkeypatch):
     assert fitted.branches.candidates
     assert "may be missed. A further branch is a candidate" in page
     assert "different ways" not in page and "The branches</h2>" not in page
-    assert (model.predict(table).branch == 0).all() and "must_change" not in model.counterparts(
-        table[:1]
-    )
+    assert (model.predict(table).branch == 0).all()
+    assert "must_change" not in model.counterparts(table[:1])
     # coordinates keep apart what is said to be apart, and nothing else
-    columns = lambda found: [
-        name for name in found.model_.get_feature_names_out() if "branch" in name
-    ]
-    assert not columns(model) and len(columns(before)) == before.fitted_.branches.n_branches
+    count = lambda found: sum("branch" in name for name in found.model_.get_feature_names_out())
+    assert not count(model) and count(before) == before.fitted_.branches.n_branches
 
 
 def test_a_branch_that_is_one_group_is_said_to_be_one(monkeypatch):

@@ -360,7 +360,10 @@ class TableEncoder(Storage):
         if gaps.any():
             some = gaps.any(axis=1)
             raw[some] = fill(raw[some])
-        parts = [np.column_stack([raw, *marks])] if self.plain else []
+        plain = np.column_stack([raw, *marks])
+        if not self.many:
+            return plain
+        parts = [plain] if self.plain else []
         return all_coordinates(parts + [part.encode(frame[part.name]) for part in self.many])
 
     def unknown(self, frame):
