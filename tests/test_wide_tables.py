@@ -87,7 +87,7 @@ def test_what_is_said_of_columns_names_the_genes(fitted, tmp_path):
 
 def test_many_sparse_rows_are_fitted_on_landmarks(cells, fitted, monkeypatch):
     "The limits are lowered: 150 of 192 rows are landmarks, and the axes come from 100 of them."
-    monkeypatch.setattr("idm_nb.tables.table_map.LAZY_LANDMARKS", 150)
+    monkeypatch.setattr("idm_nb.tables.table_map.MOST_LANDMARKS", 150)
     monkeypatch.setattr("idm_nb.core.rows.ROWS_FOR_AXES", 100)
     frame = frame_of(cells)
     model = TableMap("hours", ignore=["dose"], **OPTIONS).fit(frame)

@@ -193,8 +193,8 @@ def canonical(X):
     return X
 
 
-def checked_rows(record, X, accept_sparse, fitting=False, least=1):
-    "Finite rows `(N, m)`: an array, or a CSR matrix if `X` is sparse and has many columns."
+def check_new(record, X, *, accept_sparse=False, fitting=False, least=1):
+    "Finite rows `(N, m)` with the columns that an estimator saw; CSR if `X` is sparse and wide."
     sparse = sp.issparse(X)
     X = validate_data(
         record,
@@ -212,6 +212,22 @@ def checked_rows(record, X, accept_sparse, fitting=False, least=1):
     return canonical(X) if X.shape[1] > MOST_AXES else np.asarray(X.toarray(), dtype=float)
 
 
+def check_matrix(record, X, reset):
+    "Distances or a kernel `X`, dense or sparse, checked for `fit` (`reset`) or as new rows."
+    X = validate_data(
+        record,
+        plain_table(X),
+        dtype=np.float64,
+        accept_sparse="csr",
+        reset=reset,
+        copy=reset,
+        ensure_all_finite=sp.issparse(X),
+        ensure_min_samples=2 if reset else 1,
+    )
+    require_finite(X.data[:, None] if sp.issparse(X) else X)
+    return X
+
+
 def one_point(X):
     "Are all rows of a table, dense or from `canonical`, the same?"
     if not sp.issparse(X):
@@ -225,17 +241,12 @@ def check_table(estimator, X, *, min_points=2, accept_sparse=False):
     "Rows for `fit`: finite, at least two distinct ones; `X` `(N, m)`."
     check_seed(estimator.random_state)
     record = type(type(estimator).__name__, (BaseEstimator,), {})()
-    X = checked_rows(record, X, accept_sparse, True, min_points)
+    X = check_new(record, X, accept_sparse=accept_sparse, fitting=True, least=min_points)
     if one_point(X):
         raise ValueError(
             f"all {X.shape[0]} rows of X are the same point: there is no geometry to learn"
         )
     return X, vars(record)
-
-# %% ../../nbs/99_workshop/68_input.ipynb #ea34c680
-def check_new(estimator, X, *, accept_sparse=False):
-    "Rows `X` for `transform` or `predict`: finite and with the columns that the `estimator` saw."
-    return checked_rows(estimator, X, accept_sparse)
 
 # %% ../../nbs/99_workshop/68_input.ipynb #4210d1db
 def check_choice(name, value, choices):

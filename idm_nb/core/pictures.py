@@ -34,12 +34,8 @@ def scatter(points, values=None, ax=None, *, title="", size=5, cmap="viridis", h
     points : (N, m) array; with `m >= 3` the plot is three-dimensional
     values : (N,) array, default None, colours the points; an (N, 3) array gives their colours
     ax : matplotlib axes, default None: a new figure; give 3-D axes for 3-D points
-    title : str
-    size : float, marker area in points squared
-    cmap : str, matplotlib colour map
-    highlight : (N,) bool array, default None
-        These points are drawn in red and all others in grey, as in the paper's figures of
-        neighbours.
+    title : str; size : float, marker area in points squared; cmap : str, matplotlib colour map
+    highlight : (N,) bool array, default None, points in red among others in grey
 
     Returns
     -------
@@ -77,13 +73,8 @@ def scatter_row(clouds, values=None, *, titles=None, width=2.4, **options):
     ----------
     clouds : sequence of (N, m) arrays
     values : (N,) array, or a sequence with one array for each cloud
-    titles : sequence of str
-    width : float, width and height of each panel in inches
+    titles : sequence of str; width : float, width and height of each panel in inches
     **options : passed to `scatter`
-
-    Returns
-    -------
-    matplotlib Figure
 
     Examples
     --------
@@ -108,12 +99,10 @@ def bars(values, names, ax=None, *, threshold=None, limit=20, title=""):
 
     Parameters
     ----------
-    values : (m,) array
-    names : sequence of m str
+    values : (m,) array; names : sequence of m str
     ax : matplotlib axes, default None: a new figure
     threshold : float, default None: a dashed line; bars that do not exceed it are grey
-    limit : int, default 20, the largest number of bars
-    title : str
+    limit : int, default 20, the largest number of bars; title : str
 
     Returns
     -------
@@ -219,16 +208,8 @@ def branch_legend(ax, shown, names=None, title="branch"):
         for b in range(len(counts))
     ]
     texts = names or [f"{b} ({count} rows)" for b, count in enumerate(counts)]
-    ax.legend(
-        dots,
-        texts,
-        title=title,
-        ncols=1 + len(counts) // 12,
-        loc="center left",
-        bbox_to_anchor=(1, 0.5),
-        frameon=False,
-        fontsize=8,
-    )
+    beside = dict(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
+    ax.legend(dots, texts, title=title, ncols=1 + len(counts) // 12, **beside)
 
 
 def colour_bar(ax, shown, label):

@@ -333,7 +333,7 @@ def stretched(rows, stretch):
 
 # %% ../../nbs/99_workshop/71_rows.ipynb #4e053f51
 POOL = 20  # rows for each landmark among which k-means++ draws
-LAZY_LANDMARKS = 10_000  # of a table beyond memory, where no number is given
+MOST_LANDMARKS = 10_000  # of a table beyond memory, where no number is given
 PROPOSED = 32  # rows that are proposed together
 
 
@@ -386,7 +386,7 @@ def landmark_rows(X, landmarks, random_state=None):
 # %% ../../nbs/99_workshop/71_rows.ipynb #pool-code
 def pool_rows(count, landmarks, random_state):
     "Numbers of the rows, among `count`, of which `landmarks` are drawn by `random_state`."
-    n = min(LAZY_LANDMARKS, count) if landmarks is None else landmarks
+    n = min(MOST_LANDMARKS, count) if landmarks is None else landmarks
     check_number("landmarks", n, 4, count, integer=True)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     return np.sort(rng.choice(count, min(POOL * n, count), replace=False))

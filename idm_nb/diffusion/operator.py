@@ -11,17 +11,16 @@ from abc import ABC, abstractmethod
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from idm_nb.core.checks import (
     check_choice,
+    check_matrix,
     check_new,
     check_number,
     check_seed,
     check_table,
     is_auto,
-    plain_table,
-    require_finite,
 )
 from ..core.files import Storage
 from ..core.rows import PrincipalAxes, RowLookup, mean_of_copies
@@ -320,22 +319,6 @@ def whole_dimension(dimension):
     return float(round(dimension) if near else dimension)
 
 # %% ../../nbs/01_diffusion_maps/05_isometry.ipynb #78c7512c
-def checked_matrix(record, X, reset):
-    "Distances or a kernel `X`, dense or sparse, checked for `fit` (`reset`) or as new rows."
-    X = validate_data(
-        record,
-        plain_table(X),
-        dtype=np.float64,
-        accept_sparse="csr",
-        reset=reset,
-        copy=reset,
-        ensure_all_finite=sp.issparse(X),
-        ensure_min_samples=2 if reset else 1,
-    )
-    require_finite(X.data[:, None] if sp.issparse(X) else X)
-    return X
-
-
 def check_map_input(model, X):
     "Check the parameters of a `DiffusionMap`, and `X`; returns `X` and its columns, as a dict."
     check_choice("metric", model.metric, ("euclidean", "precomputed", "kernel"))
@@ -354,7 +337,7 @@ def check_map_input(model, X):
         return check_table(model, X, accept_sparse=True)
     check_seed(model.random_state)
     record = clone(model)
-    X = checked_matrix(record, X, reset=True)
+    X = check_matrix(record, X, reset=True)
     if model.metric == "precomputed" and sp.issparse(X) and X.shape[0] == X.shape[1]:
         X = both_ways(X)
     return X, {name: found for name, found in vars(record).items() if name.endswith("_in_")}
@@ -499,7 +482,7 @@ class DiffusionMap(SpectralMap):
             points = X if basis is None else basis(X)  # older files have none
             found = self.diffusion_.extend(EuclideanMetric(points), self.graph_.query(points))
             return self.rows_.recall(X, found, self.eigenfunctions_)
-        X = checked_matrix(self, X, reset=False)
+        X = check_matrix(self, X, reset=False)
         rows, copies = given_rows(self.metric, X, self.epsilon_)
         functions, operator = self.eigenfunctions_, self.diffusion_.operator
         found = extend(operator, rows, functions, self.markov_eigenvalues_)

@@ -280,9 +280,7 @@ class MapViews(Storage, Predicts, MultiOutputMixin, RegressorMixin, TransformerM
         placed = Placed(self.map_)
         return [placed.X, *placed.embeddings]
 
-    @property
-    def residuals_(self):
-        return self.map_.rows.given - self.map_.values[self.map_.rows.inverse]
+    residuals_ = property(lambda s: s.map_.rows.given - s.map_.values[s.map_.rows.inverse])
 
     def get_feature_names_out(self, input_features=None):
         "Names of the columns of the output: of the features, `branch0, ..., axis0, ...`."
@@ -355,13 +353,9 @@ def regressor_of(regressor, seed, n_jobs, verbose):
         return seeded(regressor, seed)
     if isinstance(regressor, str):
         check_choice("regressor", regressor, ("auto", *KINDS))
-    elif isinstance(regressor, type) or not (
-        hasattr(regressor, "fit") and hasattr(regressor, "predict")
-    ):
-        raise ValueError(
-            f"regressor must be one of auto, {', '.join(KINDS)} or a scikit-learn regressor, "
-            f"got {regressor!r}"
-        )
+    elif isinstance(regressor, type) or not all(hasattr(regressor, n) for n in ("fit", "predict")):
+        known = f"auto, {', '.join(KINDS)} or a scikit-learn regressor"
+        raise ValueError(f"regressor must be one of {known}, got {regressor!r}")
     candidates = regressor if is_auto(regressor) else [regressor]
     return FeatureRegressor(candidates, random_state=seed, n_jobs=n_jobs, verbose=verbose)
 
@@ -432,12 +426,8 @@ def prepare(model, options, X, y, sample_weight, groups):
     if rows.known.sum() < 4:
         found = f"X has only {rows.known.sum()} rows that differ and have a feature"
         raise ValueError(f"{found}: a map needs at least 4")
-    about = dict(
-        columns={**columns, "features": names},
-        one_feature=one_feature,
-        landmarks=kept,
-        whole=len(kept) == N,
-    )
+    columns = {**columns, "features": names}
+    about = dict(columns=columns, one_feature=one_feature, landmarks=kept, whole=len(kept) == N)
     return rows, fresh, about, "y" if names is None else " and ".join(names)
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #b7530206
@@ -485,12 +475,11 @@ def completed(rows, estimate, branches):
 
 def taus_needed(fitted, taus, options):
     "`taus` of the steps of a map, `fitted`: as many as the `options` ask for, or by the rule."
-    if not is_auto(options.n_iterations):
+    if options.n_iterations != "auto":
         return [taus[min(k, len(taus) - 1)] for k in range(options.n_iterations)]
     size = np.sqrt(fitted.rows.points.var(axis=0).sum())
-    error = np.median(np.linalg.norm(fitted.estimate.residuals_, axis=1))
-    error = fitted.feature_scale * float(error)
-    return flow_taus(taus, size, error, stop=options.stop)
+    error = float(np.median(np.linalg.norm(fitted.estimate.residuals_, axis=1)))
+    return flow_taus(taus, size, fitted.feature_scale * error, stop=options.stop)
 
 
 def error_model(fitted, placed=None, fresh=None, hidden=None):
@@ -570,16 +559,13 @@ def warn_of(fitted):
     near = fitted.verdict.nearest
     if near is not None and near.failed and not isinstance(fitted.flow, ClosedFlow):
         found.append("Use flow='closed'")
-    if found:
-        warnings.warn(". ".join(found), UserWarning, stacklevel=4)
+    texts = [". ".join(found)] if found else []
     needed, b = fitted.rows.y.shape[1] + fitted.code.corners.shape[1], fitted.branches.n_branches
     if asked is not None and b > 1 and asked < needed:
-        warnings.warn(
-            f"n_components={asked} is too few for {b} branches and may merge some: "
-            f"{needed} columns keep them apart",
-            UserWarning,
-            stacklevel=4,
-        )
+        merges = f"n_components={asked} is too few for {b} branches and may merge some"
+        texts.append(f"{merges}: {needed} columns keep them apart")
+    for text in texts:
+        warnings.warn(text, UserWarning, stacklevel=4)
 
 # %% ../../nbs/09_estimator/37_estimator.ipynb #72e49c1e
 class IteratedDiffusionMap(MapViews, BaseEstimator):

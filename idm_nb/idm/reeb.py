@@ -149,33 +149,27 @@ class ReebGraph(Storage):
 
     def support(self):
         "Log odds of two branches: dict of lists, a row for each two that share feature values."
-        return pairs_with_support(
-            self.glued or GluedGraph(self.nodes, self.branches), self.found.odds
-        )
+        glued = self.glued or GluedGraph(self.nodes, self.branches)
+        return pairs_with_support(glued, self.found.odds)
 
     def at(self, support=SUPPORT):
-        """The graph with the branches that have this support.
+        """The graph with the branches that have this `support`, log odds of two branches in nats.
 
         Other pairs are glued to one branch, see `supported`, and listed as `candidates`. A higher
         level gives a coarser graph; the graph at zero has all branches.
-
-        Parameters
-        ----------
-        support : float, default 8, least log odds of two branches, in nats
-
-        Returns
-        -------
-        ReebGraph
         """
-        return coarser(self, support)
+        check_number("support", support, 0, endless=True)
+        whole = self.whole or self
+        glued, _, candidates = supported(whole.found, support)
+        found = copy(whole)
+        found.membership = glued.at(whole.membership, whole.heights)
+        found.glued, found.whole = glued, whole
+        found.candidates = [*whole.candidates, *candidates]
+        return found
 
     def place(self, X, heights=None):
-        """Values and branches of the rows `X` `(q, m)`; a graph of a map needs no heights.
-
-        Returns
-        -------
-        namespace of `X`, `values` `(q, 1)`, `probability` `(q, b)` and `branch` `(q,)`
-        """
+        """Namespace of `X` `(q, m)`, `values` `(q, 1)`, `probability` `(q, b)` and `branch` `(q,)` of rows;
+        a graph of a map needs no heights."""
         return placed_on(self, X, heights)
 
     def assign_proba(self, X, heights=None):
@@ -187,18 +181,10 @@ class ReebGraph(Storage):
         return self.place(X, heights).branch
 
     def plot(self, ax=None, *, points=True, size=4, cmap="tab10"):
-        """Draw the graph with the height upwards, and its rows around their branches.
+        """Draw the graph with the height upwards, and returns the matplotlib axes.
 
-        Parameters
-        ----------
-        ax : matplotlib axes, default None: a new figure
-        points : bool, default True, draw the rows, spread evenly sideways
-        size : float, marker area of the rows
-        cmap : str, colour map, one colour a branch
-
-        Returns
-        -------
-        matplotlib axes
+        With `points`, rows are drawn around their branches, of a marker area `size`, and with one
+        colour of `cmap` a branch.
         """
         return draw_graph(self, ax, points, size, cmap)
 
@@ -210,18 +196,6 @@ class ReebGraph(Storage):
         return "ReebGraph: " + pieces_in_words(self)
 
 # %% ../../nbs/09_estimator/38_branches.ipynb #13ef28b8
-def coarser(graph, support):
-    "`ReebGraph.at` of a `graph` and a `support`."
-    check_number("support", support, 0, endless=True)
-    whole = graph.whole or graph
-    glued, _, candidates = supported(whole.found, support)
-    membership = glued.at(whole.membership, whole.heights)
-    found = copy(whole)
-    found.glued, found.whole, found.membership = glued, whole, membership
-    found.candidates = [*whole.candidates, *candidates]
-    return found
-
-
 def placed_on(graph, X, heights=None):
     "`ReebGraph.place` of rows `X` with `heights` on a `graph`."
     if graph.model is not None:
@@ -288,11 +262,8 @@ def graph_in_words(graph, support):
 # %% ../../nbs/09_estimator/38_branches.ipynb #932a665e
 def check_heights(heights, n, vary=True):
     "`heights` as an array `(n,)`, finite; unless `vary` is False, not all of them equal."
-    values = (
-        check_features(heights, n, "heights")
-        if vary
-        else check_points(np.reshape(heights, (n, -1)))
-    )
+    one_column = lambda: check_points(np.reshape(heights, (n, -1)))
+    values = check_features(heights, n, "heights") if vary else one_column()
     if values.shape[1] != 1:
         raise ValueError(
             f"a Reeb graph needs one scalar feature as height, got {values.shape[1]} columns: fit the "

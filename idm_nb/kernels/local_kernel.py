@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 
-from ..core.checks import check_choice, check_number, check_points, require_finite
+from ..core.checks import check_choice, check_number, check_points
 from ..core.work import chunks
 from ..diffusion.numerics import KernelSum, NeighborGraph, squared_lengths
 from ..diffusion.operator import DiffusionOperator, EuclideanMetric, Metric, kernel_matrix
@@ -143,7 +143,7 @@ def _full(name, value, shape):
     value = np.asarray(value, dtype=float)
     if value.shape not in (shape, shape[1:]):
         raise ValueError(f"{name} must have shape {shape} or {shape[1:]}, got {value.shape}")
-    require_finite(value.reshape(-1, shape[-1]), name)
+    check_points(value.reshape(-1, shape[-1]), name)
     return np.broadcast_to(value, shape)
 
 

@@ -193,10 +193,8 @@ class Mixture(Storage):
             found = found + self.weights[name] * np.clip(values, *self.bounds)
         return found
 
-    @cached_property
-    def claim(self):
-        "`HeldOut` of the rows as they were given."
-        return held_out_rows(self.rows, self.values, self.seed)
+    # of the rows as they were given
+    claim = cached_property(lambda self: held_out_rows(self.rows, self.values, self.seed))
 
     @cached_property
     def line_r2(self):
@@ -204,10 +202,7 @@ class Mixture(Storage):
         line = self.line_values
         return np.nan if line is None else held_out_rows(self.rows, line).r2
 
-    @cached_property
-    def errors(self):
-        "Standard errors and novelty, an `ErrorModel`."
-        return errors_of(self.rows, self.values, random_state=self.seed)
+    errors = cached_property(lambda self: errors_of(self.rows, self.values, self.seed))
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #estimated-code
 class Estimated:
@@ -298,8 +293,12 @@ def errors_of(rows, values, random_state=0, hidden=None):
     )
 
 
-def mixture_of(parts, rows, seed=0, n_jobs=None, refits=True):
-    "The `Mixture` of fitted candidates."
+def fit_mixture(regressor, rows, refits=True):
+    "The `Mixture` of the candidates of a FeatureRegressor, on distinct rows."
+    check_n_jobs(regressor.n_jobs)
+    kinds, n_jobs = checked_candidates(regressor.candidates), regressor.n_jobs
+    seed = int(check_random_state(regressor.random_state).randint(2**31 - 1))
+    parts = fit_candidates(kinds, rows, seed, n_jobs, regressor.verbose)
     X, y, sample_weight, groups = rows.of_known()
     s = 1.0 if sample_weight is None else np.sqrt(sample_weight)[:, None]
     low, high = y.min(axis=0), y.max(axis=0)
@@ -338,15 +337,6 @@ def mixture_of(parts, rows, seed=0, n_jobs=None, refits=True):
         seed=seed,
         columns=dict(n_features_in_=rows.X.shape[1]),
     )
-
-# %% ../../nbs/07_regression/27_stacked.ipynb #cf04ee8a
-def fit_mixture(regressor, rows, refits=True):
-    "The `Mixture` of the candidates of a FeatureRegressor, on distinct rows."
-    check_n_jobs(regressor.n_jobs)
-    kinds = checked_candidates(regressor.candidates)
-    seed = int(check_random_state(regressor.random_state).randint(2**31 - 1))
-    parts = fit_candidates(kinds, rows, seed, regressor.n_jobs, regressor.verbose)
-    return mixture_of(parts, rows, seed, regressor.n_jobs, refits)
 
 # %% ../../nbs/07_regression/27_stacked.ipynb #ef5d7cbe
 class FeatureRegressor(MultiOutputMixin, RegressorMixin, Predicts, FeatureEstimate, BaseEstimator):
@@ -444,7 +434,7 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, Predicts, FeatureEstima
         return self
 
     def fit_rows(self, rows, refits=True):
-        "`fit` to TrainingRows, `rows`, that have been checked; `refits` as in `mixture_of`."
+        "`fit` to TrainingRows, `rows`, that have been checked; without `refits` no learning curve."
         self.mixture_ = fit_mixture(self, rows, refits)
         return self
 

@@ -81,18 +81,16 @@ def short(number):
 
 def about_near_rows(verdict):
     "Sentences of a `Verdict` about the nearest rows."
-    near = verdict.nearest
+    near, what = verdict.nearest, verdict.what
     if near is None:
         return []
-    found = (
+    found = [
         f"The ten nearest rows in the map typically differ from a new row by {short(near.in_map)} in "
-        f"{verdict.what}, the ten nearest in the data by {short(near.in_data)}, ten rows at random by "
+        f"{what}, the ten nearest in the data by {short(near.in_data)}, ten rows at random by "
         f"{short(near.anywhere)}."
-    )
-    no_more = (
-        f"So neighbours in the map are no more alike in {verdict.what} than neighbours in the data."
-    )
-    return [found] if near.in_map < near.in_data * (1 - SMALL) else [found, no_more]
+    ]
+    no_more = f"So neighbours in the map are no more alike in {what} than neighbours in the data."
+    return found + [no_more] * (near.in_map >= near.in_data * (1 - SMALL))
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #13915200
 def about_nothing(verdict):
@@ -136,8 +134,7 @@ def about_share(verdict):
 
 def line_is_enough(verdict):
     "Does linear regression predict as well as the estimate, or nearly so?"
-    error, of_line = np.sqrt(1 - np.array([verdict.r2, min(verdict.line, 1)]))
-    return bool(of_line <= (1 + SMALL) * error)
+    return bool(np.sqrt(1 - min(verdict.line, 1)) <= (1 + SMALL) * np.sqrt(1 - verdict.r2))
 
 # %% ../../nbs/07_regression/28_verdict.ipynb #a28c4d48
 @dataclass(frozen=True)
@@ -150,14 +147,11 @@ class Verdict(Storage):
     low, high : floats, range of that share on a quarter as many new rows, nine times in ten
     chance : float, share of permuted features that are explained as well
     line : float, share that ridge regression explains, NaN if it was not tried
-    rows, groups : int, numbers of distinct rows and of groups
+    rows, groups : int, numbers of distinct rows and of groups; what : str, name of the feature
     cautions : list of (kind, sentence) about the table, see `audit`
-    nearest : Nearest, by how much near rows differ, or None
-    visible, enough : smallest share of the variation that would have been distinguished from chance,
-        and number of rows that would show a half
-    half : float, error with half of the rows over that with all, None without a learning curve
-    falls : bool, is it above one by more than chance
-    what : str, name of the feature for the sentences
+    nearest : by how much near rows differ, `in_map`, `in_data`, `anywhere`; or None
+    visible, enough : smallest share that would have been seen, number of rows that would show a half
+    half : float, error with half of the rows over that with all, or None; falls : bool, surely above one
     kind : "known", "perhaps", "few" or "chance"; beats_chance : bool, is it known
     """
 
@@ -322,11 +316,6 @@ PURSUED, MOST_LEAKING = 20, 3  # columns that are looked at, and that are added
 DISTINCT = 10  # fewer values are classes, not rounding
 
 
-def rounding(values):
-    "Half of the smallest difference between values `(N,)`, zero for few values."
-    return half_step(values) if len(np.unique(values)) > DISTINCT else 0.0
-
-
 def pursued(X, y, most):
     "At most so many columns of centred `X` `(N, m)`, each the most correlated with what is left of `y`."
     length, chosen, left = np.linalg.norm(X, axis=0), [], y
@@ -355,6 +344,7 @@ def leaking_columns(X, y):
     if same := [j for j in chosen if same_order(X[:, j], y)]:
         return same[:1]
     most = min(MOST_LEAKING, len(chosen), X.shape[1] - 1)
+    rounding = lambda values: half_step(values) * (len(np.unique(values)) > DISTINCT)
     for some in (chosen[:n] for n in range(1, most + 1)):
         slopes = np.linalg.lstsq(centered[:, some], target, rcond=None)[0]
         left = target - centered[:, some] @ slopes

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..core.files import Storage
-from ..core.rows import LAZY_LANDMARKS, POOL, pool_rows
+from ..core.rows import MOST_LANDMARKS, POOL, pool_rows
 from ..core.work import labels_of
 from .cells import UsageError, as_list
 from .columns import days_of, plan_of
@@ -194,7 +194,7 @@ def suspicions(frame, roles):
 # %% ../../nbs/12_application/48_roles.ipynb #6eeee4c3
 def read_or_drawn(source, style, landmarks, seed, features, verbose):
     "The `Table` at the path `source`, or rows that are drawn from a long one, and the number of its rows."
-    pool = POOL * (landmarks or LAZY_LANDMARKS)
+    pool = POOL * (landmarks or MOST_LANDMARKS)
     pieces = tables_of(source, style, pool)
     first, second = next(pieces, None), next(pieces, None)
     if second is None:

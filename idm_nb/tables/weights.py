@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from ..core.checks import is_auto
-from ..core.rows import LAZY_LANDMARKS, TrainingRows
+from ..core.rows import MOST_LANDMARKS, TrainingRows
 from ..core.work import labels_of, one_thread
 from ..regression.held_out import far_features
 from ..regression.kernel import some_rows
@@ -101,8 +101,8 @@ def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
     placed = fitted.placed_kept if enough else fitted.model.map_.place(None)
     groups = None if few(rows) else rows.groups
     rng, chosen = check_random_state(seed), np.arange(len(rows))
-    if len(rows) > LAZY_LANDMARKS:
-        chosen = some_rows(chosen, labels_of(groups, len(rows)), LAZY_LANDMARKS, rng)
+    if len(rows) > MOST_LANDMARKS:
+        chosen = some_rows(chosen, labels_of(groups, len(rows)), MOST_LANDMARKS, rng)
     with one_thread():
         functions = learned_functions(placed.embedding[chosen], placed.values[chosen])
         encoded = sp.csr_array(fitted.encode(rows.frame.iloc[chosen]))
