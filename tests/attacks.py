@@ -86,14 +86,6 @@ def grid(side=8):
     return X / 1.0, X[:, 0] / 1.0
 
 
-def polars_gaps():
-    import pytest
-
-    return pytest.importorskip("polars").DataFrame(
-        {"a": [None, 1.0, 2] * 20, "b": [1.0, 2, 3] * 20}
-    )
-
-
 def labelled(labels):
     "The cloud with groups."
     return lambda: (*cloud(), labels)
@@ -101,6 +93,7 @@ def labelled(labels):
 
 X, Y = cloud()
 COPIES = np.r_[np.arange(N), np.arange(N // 2)]
+ONCE_MORE = np.r_[np.arange(N), np.zeros(30, dtype=int)]
 FEW = np.repeat(np.arange(6), 10)
 
 # how the same numbers may come
@@ -122,10 +115,7 @@ FORMS = {
     "pandas": lambda: (frame(X), series(Y)),
     "pandas, own index": lambda: (frame(X).set_index(np.arange(N)[::-1]), series(Y)),
     "pandas, nullable": lambda: (frame(X).convert_dtypes(), series(Y)),
-    "pandas, mixed numbers": lambda: (
-        frame(X).assign(a=np.arange(N), b=X[:, 1] > 0, c=X[:, 2].astype(np.float32)),
-        series(Y),
-    ),
+    "pandas, mixed numbers": lambda: (frame(X).assign(a=np.arange(N), b=X[:, 1] > 0), series(Y)),
     "pandas, column numbers": lambda: (frame(X, names=range(3)), series(Y)),
     "polars": lambda: (frame(X, kind="polars"), series(Y, kind="polars")),
     "feature as a column": lambda: (X, Y[:, None]),
@@ -140,11 +130,8 @@ SHAPES = {
     "integers": lambda: (np.round(10 * X).astype(int), Y),
     "bytes": lambda: (np.round(10 * X).astype(np.int8), Y),
     "yes and no": lambda: (X > 0, Y),
-    "moved by 1e4": lambda: (X + 1e4, Y),
     "moved by 1e8": lambda: (X + 1e8, Y),
     "moved, many columns": lambda: (cloud(N, 15)[0] + 1e8, cloud(N, 15)[1]),
-    "times 1e-6": lambda: (1e-6 * X, Y),
-    "times 1e6": lambda: (1e6 * X, Y),
     "times 1e-60": lambda: (1e-60 * X, Y),
     "times 1e60": lambda: (1e60 * X, Y),
     "columns of three sizes": lambda: (X * [1, 1e6, 1e-6], Y),
@@ -153,18 +140,11 @@ SHAPES = {
     "column twice": lambda: (np.c_[X, X[:, :1]], Y),
     "negative zeros": lambda: (np.where(np.abs(X) < 0.3, -0.0, X), Y),
     "half of the rows twice": lambda: (X[COPIES], Y[COPIES]),
-    "copies that differ in the feature": lambda: (
-        X[COPIES],
-        Y[COPIES] + 0.1 * np.arange(len(COPIES)),
-    ),
+    "copies that differ in the feature": lambda: (X[COPIES], Y[COPIES] + 0.1 * np.arange(90)),
     "every row three times": lambda: (np.repeat(X, 3, axis=0), np.repeat(Y, 3)),
-    "one row thirty times": lambda: (
-        np.vstack([X, np.repeat(X[:1], 30, axis=0)]),
-        np.r_[Y, np.full(30, Y[0])],
-    ),
+    "one row thirty times": lambda: (X[ONCE_MORE], Y[ONCE_MORE]),
     "six rows ten times": lambda: (X[FEW], Y[FEW]),
     "copies up to rounding": lambda: (np.vstack([X, X * (1 + 1e-15)]), np.r_[Y, Y]),
-    "an outlier": lambda: (changed(X, r3_0=1e3), Y),
     "a far outlier": lambda: (changed(X, r3_0=1e7), Y),
     "two outliers": lambda: (changed(X, r3_0=1e4, r9_1=-1e4), Y),
     "grid": grid,
@@ -177,7 +157,6 @@ SHAPES = {
     "more columns than rows": lambda: cloud(20, 50),
     "many columns": lambda: cloud(40, 300),
     "four rows": lambda: cloud(4),
-    "five rows": lambda: cloud(5),
     "eight rows": lambda: cloud(8),
     "heavy tails": lambda: (np.random.default_rng(1).standard_cauchy((N, 3)), Y),
     "feature moved by 1e8": lambda: (X, Y + 1e8),
@@ -209,25 +188,11 @@ ROOM = np.where(np.arange(N)[:, None] == 17, np.nan, X)
 # rows that cannot be used: how they are made, and words that the message must hold
 BAD_ROWS = {
     "NaN": (lambda: ROOM, "X contains NaN at row 17, column 0", "remove those rows"),
-    "infinity": (
-        lambda: changed(X, r17_1=np.inf),
-        "X contains inf at row 17, column 1",
-        "fill the gaps",
-    ),
+    "infinity": (lambda: changed(X, r17_1=np.inf), "X contains inf at row 17.* 1", "fill the gaps"),
     "minus infinity": (lambda: changed(X, r17_1=-np.inf), "X contains inf at row 17, column 1"),
-    "beyond float32": (
-        lambda: changed(X.astype(np.float32), r2_1=np.inf),
-        "X contains inf at row 2",
-    ),
-    "squares beyond all numbers": (
-        lambda: 1e160 * X,
-        "X contains 1.26e\\+159 at row 0",
-        "divide the column by a unit",
-    ),
-    "one number too large": (
-        lambda: changed(X, r17_1=1e200),
-        "X contains 1e\\+200 at row 17, column 1",
-    ),
+    "beyond float32": (lambda: changed(X.astype("f4"), r2_1=np.inf), "X contains inf at row 2"),
+    "squares beyond all numbers": (lambda: 1e160 * X, "X contains 1.26e\\+159 at row 0", "a unit"),
+    "one number too large": (lambda: changed(X, r17_1=1e200), "X contains 1e\\+200 at row 17.* 1"),
     "all rows the same": (lambda: np.ones((N, 3)), "all 60 rows of X are the same point"),
     "no rows": (lambda: X[:0], "0 sample"),
     "one row": (lambda: X[:1], "1 sample|minimum of"),
@@ -239,20 +204,14 @@ BAD_ROWS = {
     "text": (lambda: "rows", "X|array|data"),
     "a dict": (lambda: {"a": 1}, "X|array|data|number"),
     "ragged lists": (lambda: [[1, 2], [3], [4, 5]] * 9, "inhomogeneous|sequence"),
-    "words": (
-        lambda: np.array([["a", "b"]] * N),
-        "could not convert string to float: .*'a'|number",
-    ),
+    "words": (lambda: np.array([["a", "b"]] * N), "could not convert string to float|number"),
     "complex": (lambda: X + 1j, "[Cc]omplex"),
     "dates": (lambda: np.full((N, 2), np.datetime64("2024-01-01")), "X .*dates|number"),
     "durations": (lambda: np.full((N, 2), np.timedelta64(1, "s")), "X .*durations|number"),
     "sparse": (lambda: sp.csr_matrix(X), "[Ss]parse", "toarray"),
     "None among numbers": (lambda: changed(X.astype(object), r4_1=None), "X contains NaN at row 4"),
     "masked": (lambda: np.ma.masked_less(X, -2), "X contains NaN at row"),
-    "frame with text": (
-        lambda: frame(X).assign(name="x"),
-        "X has columns .*no numbers: 'name'.*TableMap.*encode",
-    ),
+    "frame with text": (lambda: frame(X).assign(name="x"), "no numbers: 'name'.*TableMap.*encode"),
     "frame with categories": (
         lambda: frame(X).assign(kind=series(["u", "v"] * 30).astype("category")),
         "X has columns .*no numbers: 'kind'.*TableMap",
@@ -262,15 +221,15 @@ BAD_ROWS = {
         "X has columns .*no numbers: 'day'.*TableMap",
     ),
     "frame with gaps": (lambda: frame(ROOM), "X contains NaN at row 17, column 0 \\('a'\\)"),
-    "nullable frame with gaps": (
-        lambda: frame(ROOM).convert_dtypes(),
-        "X contains NaN at row 17, column 0",
-    ),
+    "nullable frame with gaps": (lambda: frame(ROOM).convert_dtypes(), "X contains NaN at row 17"),
     "polars with text": (
         lambda: frame(X, kind="polars").with_columns(name=series(["x"] * N, "polars")),
         "X has columns .*no numbers: 'name'.*TableMap",
     ),
-    "polars with gaps": (lambda: polars_gaps(), "X contains NaN at row 0"),
+    "polars with gaps": (
+        lambda: frame(ROOM, kind="polars").fill_nan(None),
+        "X contains NaN at row 17",
+    ),
 }
 
 BAD_FEATURES = {
@@ -320,22 +279,13 @@ BAD_NEW = {
     "sparse": (lambda: sp.csr_matrix(X), "[Ss]parse"),
 }
 
-# inputs that one of the estimators cannot use
-EXCEPT = {
-    (
-        "many columns",
-        "NonlinearICA",
-    ): "dimension=300 is too many for a density.*pass the number of dimensions"
-}
-
-# values that are right for hardly any parameter, and parameters for which they are
-
 
 def named(given):
     "The groups of an attack, if it has any, by name."
     return dict(groups=given[2]) if len(given) > 2 else {}
 
 
+# values that are right for hardly any parameter, and parameters for which they are
 NO_VALUES = {
     "None": None,
     "a word": "nonsense",

@@ -104,9 +104,8 @@ def test_few_values_in_any_order(tmp_path):
         assert np.isfinite(found.predict(table)).all()
         again = Discriminant().fit(table[:60], values[:60], sample_weight=7.0 * np.bincount(rows))
         assert np.allclose(found.predict(table), again.predict(table), atol=1e-9)
-    counts = np.array(
-        [1.0, 1, 7, 1, 1, 1]
-    )  # the rows with a spread within their value count little
+    # the rows with a spread within their value count little
+    counts = np.array([1.0, 1, 7, 1, 1, 1])
     few = Discriminant().fit(X[:6], np.array([2.0, 0, 3, 1, 1, 0]), sample_weight=counts)
     assert np.isfinite(few.predict(X)).all()
 
@@ -114,9 +113,8 @@ def test_few_values_in_any_order(tmp_path):
 def test_weights_that_are_no_counts():
     X, y = table()
     weight = np.linspace(0.5, 2.5, len(X))
-    assert np.isfinite(
-        FeatureRegressor(random_state=0).fit(X, y, sample_weight=weight).predict(X)
-    ).all()
+    model = FeatureRegressor(random_state=0).fit(X, y, sample_weight=weight)
+    assert np.isfinite(model.predict(X)).all()
     with pytest.raises(ValueError, match="KNeighborsRegressor takes no weights"):
         FeatureRegressor([KNeighborsRegressor()]).fit(X, y, sample_weight=weight)
     for bad in (-weight, weight[:5], np.zeros(len(X)), np.full(len(X), np.nan)):

@@ -56,12 +56,7 @@ def overwritten(content, rng):
     return (content[:place] + rng.bytes(size) + content[place + size :])[: len(content)]
 
 
-def zeroed(content, rng):
-    place, size = rng.integers(len(content)), rng.integers(1, 300)
-    return (content[:place] + bytes(size) + content[place + size :])[: len(content)]
-
-
-@pytest.mark.parametrize("damage", [one_bit, cut_off, cut_out, overwritten, zeroed])
+@pytest.mark.parametrize("damage", [one_bit, cut_off, cut_out, overwritten])
 def test_damaged_files_are_refused_in_one_line(damage, saved, tmp_path):
     model, whole = saved
     rng, path, refused = np.random.default_rng(0), tmp_path / "m.npz", 0
@@ -98,28 +93,15 @@ def somewhere(tree, value, rng):
     return tree
 
 
-STRANGE = [
-    None,
-    7,
-    -1,
-    "x",
-    [],
-    {},
-    {"array": 999},
-    {"array": "a"},
-    {"array": 0},
-    {"list": 3},
-    {"dict": [[1]]},
-    {"csr": [1, 2]},
-    {"strings": 4},
-    {"tuple": None},
-    {"object": "os.system", "state": {"dict": []}},
+STRANGE = [None, 7, -1, "x", [], {}, {"array": 999}, {"array": "a"}, {"array": 0}, {"list": 3}]
+STRANGE += [{"dict": [[1]]}, {"csr": [1, 2]}, {"strings": 4}, {"tuple": None}]
+STRANGE += [
     {"object": "nothing", "state": {}},
     {"object": 3, "state": {}},
     {"object": "ClosedFlow"},
-    {"object": "no.such.module.X", "state": {"dict": []}},
-    {"object": "Metric", "state": {"dict": []}},
 ]
+KINDS = ("os.system", "no.such.module.X", "Metric")
+STRANGE += [{"object": kind, "state": {"dict": []}} for kind in KINDS]
 
 
 def test_headers_that_make_no_sense_run_nothing(saved, tmp_path, monkeypatch):
@@ -136,46 +118,29 @@ def test_headers_that_make_no_sense_run_nothing(saved, tmp_path, monkeypatch):
             assert isinstance(found, Storage) and type(found).__module__.startswith("idm_nb.")
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "null",
-        "[]",
-        "3",
-        '"x"',
-        "{",
-        '{"format": "idm_nb model"}',
-        '{"format": "idm_nb model", "version": "x"}',
-        '{"format": "idm_nb model", "version": 1}',
-        '{"format": "idm_nb model", "version": 1, "model": null}',
-        '{"format": "idm_nb model", "version": 0, "model": null}',
-        "[" * 100_000,
-        '{"format": "idm_nb model", "version": 1, "model": '
-        + '{"list": [' * 3000
-        + "]}" * 3000
-        + "}",
-    ],
-    ids=range(12),
-)
+NO_MODEL = ["null", "[]", "3", '"x"', "{", '{"format": "idm_nb model"}', "[" * 100_000]
+OF_VERSION = '{"format": "idm_nb model", "version": %s, "model": %s}'
+NO_MODEL += [OF_VERSION % pair for pair in (('"x"', "null"), (1, "null"), (0, "null"))]
+NO_MODEL += ['{"format": "idm_nb model", "version": 1}']
+NO_MODEL += [OF_VERSION % (1, '{"list": [' * 3000 + "]}" * 3000)]
+
+
+@pytest.mark.parametrize("header", NO_MODEL, ids=range(len(NO_MODEL)))
 def test_headers_that_are_no_model(header, tmp_path):
     np.savez(tmp_path / "m.npz", header=np.array(header))
     with pytest.raises(ValueError, match="is not a model saved by idm_nb"):
         load(tmp_path / "m.npz")
 
 
-def test_files_of_a_newer_version_say_what_to_do(tmp_path):
-    header = {"format": "idm_nb model", "version": VERSION + 1, "model": None}
-    np.savez(tmp_path / "m.npz", header=np.array(json.dumps(header)))
-    with pytest.raises(ValueError, match="saved by a newer version of idm_nb; update the package"):
-        load(tmp_path / "m.npz")
-
-
-def test_files_that_are_missing_or_of_others(tmp_path):
+def test_files_that_are_missing_or_newer_or_of_others(tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "none.npz")
-    np.savez(tmp_path / "of_others.npz", a=np.ones(3))
+    np.savez(tmp_path / "m.npz", a=np.ones(3))
     with pytest.raises(ValueError, match="is not a model saved by idm_nb, or it is damaged"):
-        load(tmp_path / "of_others.npz")
+        load(tmp_path / "m.npz")
+    np.savez(tmp_path / "m.npz", header=np.array(OF_VERSION % (VERSION + 1, "null")))
+    with pytest.raises(ValueError, match="saved by a newer version of idm_nb; update the package"):
+        load(tmp_path / "m.npz")
 
 
 def lying(path):
@@ -321,8 +286,6 @@ def test_a_folder_that_fails_leaves_nothing(tmp_path):
 
 def test_results_never_cross_from_disk_to_disk(tmp_path, monkeypatch):
     # as on a mount point: beside the folder is another disk
-    from pathlib import Path
-
     out, move = tmp_path / "out", Path.replace
     out.mkdir()
     (out / "notes.txt").write_text("mine")

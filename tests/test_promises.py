@@ -54,7 +54,8 @@ WORKING = [
     (name, kind)
     for name in attacks.GOOD
     for kind in (GROUPED if name in attacks.GROUPS else ESTIMATORS)
-    if (name, kind) not in attacks.EXCEPT and not (name in attacks.FORMS and "," in kind)
+    if (name, kind) != ("many columns", "NonlinearICA")
+    and not (name in attacks.FORMS and "," in kind)
 ]
 
 
@@ -75,22 +76,13 @@ def test_what_works(name, kind):
         spoil(part)
     assert np.array_equal(told(model, rows), found)
     if hasattr(model, "diagnostics_"):
-        assert all(
-            np.isfinite(np.asarray(column, dtype=float)).all()
-            for column in model.diagnostics_.values()
-        )
+        columns = model.diagnostics_.values()
+        assert all(np.isfinite(np.asarray(column, dtype=float)).all() for column in columns)
 
 
-@pytest.mark.parametrize("name, kind", attacks.EXCEPT)
-def test_what_one_estimator_refuses(name, kind):
-    assert re.search(
-        attacks.EXCEPT[name, kind],
-        message(
-            lambda: ESTIMATORS[kind]().fit(
-                *attacks.GOOD[name]()[:2], **attacks.named(attacks.GOOD[name]())
-            )
-        ),
-    )
+def test_a_density_in_too_many_dimensions_is_refused():
+    found = message(lambda: ESTIMATORS["NonlinearICA"]().fit(attacks.GOOD["many columns"]()[0]))
+    assert re.search("dimension=300 is too many for a density.*pass the number of", found)
 
 
 SPARSE = [kind for kind in ESTIMATORS if get_tags(ESTIMATORS[kind]()).input_tags.sparse]
@@ -213,12 +205,8 @@ def test_distances_and_kernels(name):
 
 
 def test_sparse_distances_are_the_dense_ones_cut_off():
-    models = [
-        DiffusionMap(4, metric="precomputed", epsilon=0.1, keep_self=False, random_state=0).fit(
-            matrix
-        )
-        for matrix in (COPIES, sparse_distances(COPIES))
-    ]
+    options = dict(metric="precomputed", epsilon=0.1, keep_self=False, random_state=0)
+    models = [DiffusionMap(4, **options).fit(m) for m in (COPIES, sparse_distances(COPIES))]
     assert np.allclose(*(model.laplacian_eigenvalues_ for model in models), rtol=1e-3)
 
 
@@ -293,9 +281,8 @@ def test_regressors_that_predict_nonsense(values):
 
 
 def test_regressors_may_return_lists():
-    model = IteratedDiffusionMap(regressor=Odd(lambda X: X[:, 0].tolist()), random_state=0).fit(
-        X, Y
-    )
+    lists = Odd(lambda X: X[:, 0].tolist())
+    model = IteratedDiffusionMap(regressor=lists, random_state=0).fit(X, Y)
     assert np.isfinite(model.transform(X)).all()
 
 
@@ -327,8 +314,5 @@ def test_names_cannot_end_the_page_of_the_explorer(tmp_path, fitted):
     model = IteratedDiffusionMap(2, regressor="ridge", random_state=0).fit(frame, Y)
     idm_nb.save_explorer(model, tmp_path / "page.html", title="<b>")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert (
-        "<!--<script>" not in page
-        and "<b>" not in page
-        and page.count("</script>") == page.count("<script")
-    )
+    assert "<!--<script>" not in page and "<b>" not in page
+    assert page.count("</script>") == page.count("<script")

@@ -105,10 +105,7 @@ def test_predictions_and_neighbours_do_not_depend_on_origin_unit_and_axes(kind, 
     X, y, rng = cloud
     again, _ = SAME[change](X, rng)
     known, new = slice(0, -4), slice(-4, None)
-    first, second = (
-        ESTIMATORS[kind]().fit(X[known], y[known]),
-        ESTIMATORS[kind]().fit(again[known], y[known]),
-    )
+    first, second = (ESTIMATORS[kind]().fit(rows[known], y[known]) for rows in (X, again))
     # rounding, worse by the condition of the kernel matrix
     assert np.allclose(first.predict(X[new]), second.predict(again[new]), atol=1e-5 * np.ptp(y))
     if kind == "IteratedDiffusionMap" and change != "scaled":
@@ -199,11 +196,8 @@ def test_several_features_have_the_shape_they_came_in(kind, cloud, n):
     features = np.stack([y, *rng.normal(size=(n - 1, len(y)))], axis=1)
     model = ESTIMATORS[kind]().fit(X, features)
     found, error = model.predict(X, return_std=True)
-    assert (
-        found.shape == error.shape == features.shape
-        and np.isfinite(found).all()
-        and (error > 0).all()
-    )
+    assert found.shape == error.shape == features.shape
+    assert np.isfinite(found).all() and (error > 0).all()
 
 
 @pytest.mark.parametrize("kind", CHEAP)
