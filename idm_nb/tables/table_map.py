@@ -20,7 +20,7 @@ from ..branches.contrast import branch_contrast
 from ..branches.support import SUPPORT
 from ..core.checks import MOST_AXES, check_choice, check_number
 from ..core.files import Storage
-from ..core.rows import LAZY_LANDMARKS
+from ..core.rows import MOST_LANDMARKS
 from ..core.work import announce, one_thread
 from idm_nb.idm.estimator import (
     IteratedDiffusionMap,
@@ -253,8 +253,8 @@ def fit_table(options, source):
     if np.isscalar(landmarks) and not FEWEST_TO_FIT <= landmarks <= n:
         most = f"{FEWEST_TO_FIT} to {n}, the rows that are not kept back"
         raise UsageError(f"landmarks must be {most}, got {landmarks}")
-    if landmarks is None and (count > len(table) or (wide and n > LAZY_LANDMARKS)):
-        model.set_params(landmarks=min(LAZY_LANDMARKS, n))
+    if landmarks is None and (count > len(table) or (wide and n > MOST_LANDMARKS)):
+        model.set_params(landmarks=min(MOST_LANDMARKS, n))
     scale = options.scale or table.scale
     plans = [plan for plan in roles.plans if plan.data]
     encoder = TableEncoder.of(frame, plans, scale == "standard", table.dates)
