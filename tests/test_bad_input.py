@@ -101,9 +101,7 @@ REFUSED = [  # values of a wrong kind are refused in test_promises.py
     (NonlinearICA(epsilon=0), "epsilon must be a number, above 0, got 0"),
     (NonlinearICA(n_eigenfunctions=1), "n_eigenfunctions must be an integer, 2 or more"),
     (ConformalMap(n_effective=0), "n_effective must be a number, 1 or more"),
-    (ConformalMap(n_density_neighbors=0), "n_density_neighbors must be an integer, 1 or more"),
     (ConformalMap(n_components=0), "n_components must be an integer, 1 or more"),
-    (DiffeomorphismMap(ridge=0), "ridge must be a number, above 0"),
     (DiffeomorphismMap(n_components=0), "n_components must be an integer, 1 or more"),
     (DiffeomorphismMap(n_neighbors=900), "n_neighbors=900 needs at least 901 points, got 300"),
 ]

@@ -98,11 +98,8 @@ def drift_from_bursts(bursts, starts, *, dt):
     Examples
     --------
     >>> noise = np.random.default_rng(0).normal(size=(4, 10000, 1))
-    >>> drift_from_bursts(0.01 * 3 + 0.1 * noise, np.zeros((4, 1)), dt=0.01).round(0)
-    array([[3.],
-           [3.],
-           [3.],
-           [3.]])
+    >>> drift_from_bursts(0.01 * 3 + 0.1 * noise, np.zeros((4, 1)), dt=0.01).round(0).ravel()
+    array([3., 3., 3., 3.])
     """
     bursts, starts = check_bursts(bursts), check_points(starts, "starts")
     check_number("dt", dt, 0, open_low=True)
@@ -116,23 +113,17 @@ def covariances_from_balls(X, *, radius, dimension, members=None):
 
     Parameters
     ----------
-    X : (N, m) array, observed points; or (N, n_ball, m) array, the images of `n_ball` parameters
-        drawn from the ball about each of N parameters (moments are then about their mean)
+    X : (N, m) array, observed points; or (N, n_ball, m) array, images of the ball about each of N
+        parameters (moments are then about their mean)
     radius : float, radius `delta` of the balls in parameter space
     dimension : int, dimension `d` of the balls
     members : (N, N) sparse or bool matrix, default None
-        Entry `(i, j)` is nonzero if the parameter of point j lies in the ball about that of point
-        i. None takes balls in `X` itself: then the parameters are arc lengths, and the result is
-        the projection to the tangent space of the data.
+        Nonzero where the parameter of point j lies in the ball about that of point i. None takes
+        balls in `X` itself, and the result is the projection to the tangent space of the data.
 
     Returns
     -------
     (N, m, m) array, `(d + 2) / delta^2` times the second moments (Singer-Coifman, eq. 44)
-
-    Raises
-    ------
-    ValueError
-        If a ball has fewer than `dimension` points besides its own.
 
     Examples
     --------
@@ -406,12 +397,10 @@ def hidden_bandwidth(metric, epsilon, keep_self):
     lengths = np.sqrt(np.maximum(metric[some].all_squared_lengths(metric), 0))
     lengths[np.arange(len(some)), some] = 0
     test = KernelSum(lengths, precomputed=True)
-    if isinstance(epsilon, str):
-        check_choice("epsilon", epsilon, ("auto",))
-        chosen = test.epsilon
-    else:
-        chosen = float(check_number("epsilon", epsilon, 0, open_low=True))
-    return test, chosen, test.keep_self if is_auto(keep_self) else bool(keep_self)
+    chosen = (
+        test.epsilon if is_auto(epsilon) else check_number("epsilon", epsilon, 0, open_low=True)
+    )
+    return test, float(chosen), test.keep_self if is_auto(keep_self) else bool(keep_self)
 
 # %% ../../nbs/10_relatives/41_nonlinear_ica.ipynb #2fc32ffa
 def near_pairs(metric, epsilon, automatic):
@@ -450,19 +439,16 @@ class NonlinearICA(MetricMap):
     ----------
     n_components : int, default 2, number of independent variables to return
     rank : int, default None
-        Dimension of the hidden variables, the rank of the covariances; None for the number of
-        columns of `X`. Must be given if `X` has more columns than there are variables.
+        Number of hidden variables, the rank of the covariances; None for the columns of `X`.
     epsilon : float or "auto", default "auto"
-        Bandwidth: variance of the kernel in each hidden direction, a squared hidden length. "auto"
-        follows @eq-spectral-count. It is doubled up to three times if the near pairs
-        would not connect all points.
+        Bandwidth, a squared hidden length. "auto" follows @eq-spectral-count, and doubles it up to
+        three times if the near pairs would not connect all points.
     alpha : float, default 1.0
-        Right normalisation. 1 removes the density of the points: right if the hidden variables fill
-        a box. 0 (the paper) or 0.5 keep it: right for product densities with tails.
+        1 removes the density of the points: right if the hidden variables fill a box. 0 (the
+        paper) or 0.5 keep it: right for product densities with tails.
     keep_self : bool or "auto", default "auto", keep the diagonal of the kernel (right for grids)
     n_eigenfunctions : int or "auto", default "auto"
-        Eigenfunctions among which the variables are sought; "auto" is 20, or 8 per component if
-        that is more.
+        Among which the variables are sought; "auto" is 20, or 8 per component if that is more.
     random_state : int or None, default None, for the start of the eigensolver
 
     Attributes
@@ -470,8 +456,7 @@ class NonlinearICA(MetricMap):
     embedding_ : (N, n_components) array, the components at the training points
     selected_ : (n_components,) array, indices of the chosen eigenfunctions (0 is the constant)
     rotation_ : (n_components, n_components) array, unmixes eigenfunctions of equal eigenvalues
-    undetermined_shares_ : array
-        Share of each eigenfunction that the variables before it do not determine.
+    undetermined_shares_ : array, share of each eigenfunction that those before do not determine
     eigenfunctions_, markov_eigenvalues_, laplacian_eigenvalues_, density_ : as in `DiffusionMap`
     epsilon_, dimension_, rank_, keep_self_, kernel_sum_ : the values that were used
     n_connected_components_ : int, connected components of the graph of near pairs
@@ -508,15 +493,10 @@ class NonlinearICA(MetricMap):
         self.random_state = random_state
 
     def fit(self, X, y=None, covariances=None):
-        """Compute the independent components of `X`.
+        """Compute the independent components of `X` `(N, m)`.
 
-        Parameters
-        ----------
-        X : (N, m) array, observed points
-        y : ignored
-        covariances : (N, m, m) array, default None
-            Covariance `J J'` at each point, from `covariances_from_bursts` or
-            `covariances_from_balls`. None takes the identity: the plain diffusion map.
+        `covariances` `(N, m, m)` are `J J'` at each point, from `covariances_from_bursts` or
+        `covariances_from_balls`; None takes the identity: the plain diffusion map.
         """
         X, columns = check_table(self, X, min_points=4)
         N, m = X.shape
@@ -524,23 +504,19 @@ class NonlinearICA(MetricMap):
         rank = m if self.rank is None else check_number("rank", self.rank, 1, m, integer=True)
         wanted = max(20, 8 * n) if is_auto(self.n_eigenfunctions) else self.n_eigenfunctions
         check_number("n_eigenfunctions", wanted, n, integer=True)
-        check_number("alpha", self.alpha, 0, 1)
+        alpha, seed, d = check_number("alpha", self.alpha, 0, 1), self.random_state, float(rank)
         check_choice("keep_self", self.keep_self, ("auto", True, False))
         metric = hidden_metric(X, covariances, rank)
-        test, epsilon, keep_self = hidden_bandwidth(metric, self.epsilon, self.keep_self)
-        edges, epsilon = near_pairs(metric, epsilon, is_auto(self.epsilon))
-        count = warn_if_apart(edges, f"a larger epsilon than {epsilon:.3g}")
-        diffusion = Diffusion(
-            metric,
-            edges,
-            epsilon,
+        test, epsilon, own = hidden_bandwidth(metric, self.epsilon, self.keep_self)
+        near, epsilon = near_pairs(metric, epsilon, is_auto(self.epsilon))
+        count, k = (
+            warn_if_apart(near, f"a larger epsilon than {epsilon:.3g}"),
             min(wanted, N - 1) + 1,
-            dimension=float(rank),
-            alpha=self.alpha,
-            keep_self=keep_self,
-            random_state=self.random_state,
         )
-        selected, rotation, shares = choose_components(diffusion.spectrum, n, self.alpha)
+        diffusion = Diffusion(
+            metric, near, epsilon, k, dimension=d, alpha=alpha, keep_self=own, random_state=seed
+        )
+        selected, rotation, shares = choose_components(diffusion.spectrum, n, alpha)
         return self._record(
             columns,
             rows_=RowLookup(X),
@@ -548,9 +524,9 @@ class NonlinearICA(MetricMap):
             kernel_sum_=test,
             rank_=rank,
             epsilon_=epsilon,
-            keep_self_=keep_self,
-            dimension_used_=float(rank),
-            dimension_=test.slope_at(epsilon, keep_self),
+            keep_self_=own,
+            dimension_used_=d,
+            dimension_=test.slope_at(epsilon, own),
             n_connected_components_=count,
             selected_=selected,
             rotation_=rotation,
@@ -571,11 +547,7 @@ class NonlinearICA(MetricMap):
         "Fit, and return the components of the training points; `X`, `y`, `covariances` as in `fit`."
         return self.fit(X, y, covariances).embedding_
 
-    def extend(self, X, covariances=None):
-        "Eigenfunctions `(q, n_eigenfunctions + 1)` at new points, constant first; see `transform`."
-        return super().extend(X, covariances)
-
-    def _metric_at(self, X, covariances):
+    def _metric_at(self, X, covariances=None):
         known = self.diffusion_.metric
         if covariances is None:
             like = nearest_in_own_metric(known, X)

@@ -41,11 +41,14 @@ class ConformalMetric(Metric):
         return self.scales[rows] * other.scales[columns] * lengths
 
 # %% ../../nbs/10_relatives/42_other_geometries.ipynb #1043fc28
+DENSITY_NEIGHBORS = 16  # that set the bandwidth of the density
+
+
 class LocalScales(Storage):
     "The local unit of length, at training points and at new ones."
 
-    def __init__(self, graph, dimension, n_nearest, epsilon, keep_self):
-        self.graph, self.dimension, self.n_nearest = graph, dimension, n_nearest
+    def __init__(self, graph, dimension, epsilon, keep_self):
+        self.graph, self.dimension = graph, dimension
         self.epsilon, self.keep_self = epsilon, keep_self
         self.pilot = self.pilot_density(graph) ** (1 / dimension)
 
@@ -54,7 +57,7 @@ class LocalScales(Storage):
         length = neighborhood.distances
         here = length[:, :1] == 0
         others = np.where(here, length[:, 1:], length[:, :-1])
-        square = np.mean(others[:, : self.n_nearest] ** 2, axis=1)
+        square = np.mean(others[:, :DENSITY_NEIGHBORS] ** 2, axis=1)
         square = np.maximum(square, 1e-12 * np.median(square) + 1e-300)
         counted = np.exp(-(others**2) / (2 * square[:, None])).sum(axis=1)
         if self.keep_self:
@@ -91,12 +94,10 @@ class ConformalMap(MetricMap):
         "auto" grows with the number of points, @eq-spectral-count.
     n_neighbors : int or "auto", default "auto"
         Neighbours on which the kernel is evaluated; "auto" takes those within its reach.
-    n_density_neighbors : int, default 16, neighbours that set the bandwidth of the density
     dimension : float or "auto", default "auto", intrinsic dimension; "auto" is the median of
         `tune_local_bandwidth`, rounded if it is within a quarter of an integer
     keep_self : bool or "auto", default "auto"
         Keep the diagonal of the kernel (right for grids) or leave it out (for random points).
-    time : float, default 0.0, diffusion time of `transform`, as a share of the total volume one
     random_state : int or None, default None, for the start of the eigensolver
 
     Attributes
@@ -119,22 +120,21 @@ class ConformalMap(MetricMap):
     array([ 0., -1., -1.])
     """
 
+    time = 0.0  # of `transform`
+
     def __init__(
         self,
         n_components=10,
         *,
         n_effective="auto",
         n_neighbors="auto",
-        n_density_neighbors=16,
         dimension="auto",
         keep_self="auto",
-        time=0.0,
         random_state=None,
     ):
         self.n_components, self.n_effective = n_components, n_effective
-        self.n_neighbors = n_neighbors
-        self.n_density_neighbors, self.dimension = n_density_neighbors, dimension
-        self.keep_self, self.time, self.random_state = keep_self, time, random_state
+        self.n_neighbors, self.dimension = n_neighbors, dimension
+        self.keep_self, self.random_state = keep_self, random_state
 
     scales_ = property(lambda self: self.diffusion_.metric.scales)
     sampling_density_ = property(lambda self: self.scales_**self.dimension_used_)
@@ -142,8 +142,6 @@ class ConformalMap(MetricMap):
     def fit(self, X, y=None):
         "Compute the geometry in which the points `X` `(N, m)` are even, and its eigenfunctions."
         X, columns = check_table(self, X)
-        nearest = check_number("n_density_neighbors", self.n_density_neighbors, 1, integer=True)
-        check_number("time", self.time, 0)
         dimension = self.dimension
         if is_auto(dimension):
             dimension = float(np.median(tune_local_bandwidth(X)[1]))
@@ -155,7 +153,7 @@ class ConformalMap(MetricMap):
         graph = NeighborGraph(X, k)
         count = warn_if_apart(graph)
         epsilon = (effective / len(X)) ** (2 / d) / (2 * np.pi)
-        local = LocalScales(graph, d, nearest, epsilon, keep_self)
+        local = LocalScales(graph, d, epsilon, keep_self)
         metric, seed = local.metric(X, graph), self.random_state
         diffusion = Diffusion(
             metric, graph, epsilon, n + 1, dimension=d, keep_self=keep_self, random_state=seed
@@ -196,7 +194,6 @@ class DiffeomorphismMap(MultiOutputMixin, RegressorMixin, MetricMap):
         Neighbours for kernels and regressions; "auto" takes those within the reach of the kernel.
     keep_self : bool or "auto", default "auto"
         Keep the diagonal of the kernel (right for grids) or leave it out (for random points).
-    ridge : float, default 1e-5, ridge of the regression for `DH`, see `LocalRegression`
     random_state : int or None, default None, for the eigensolvers
 
     Attributes
@@ -230,10 +227,9 @@ class DiffeomorphismMap(MultiOutputMixin, RegressorMixin, MetricMap):
         n_effective="auto",
         n_neighbors="auto",
         keep_self="auto",
-        ridge=1e-5,
         random_state=None,
     ):
-        self.n_components, self.n_effective, self.ridge = n_components, n_effective, ridge
+        self.n_components, self.n_effective = n_components, n_effective
         self.n_neighbors, self.keep_self, self.random_state = n_neighbors, keep_self, random_state
 
     epsilon_ = property(lambda self: self.image_map_.epsilon_)
@@ -242,20 +238,10 @@ class DiffeomorphismMap(MultiOutputMixin, RegressorMixin, MetricMap):
     eigenfunctions_ = property(lambda self: self.diffusion_.spectrum.functions * self._usable)
 
     def fit(self, X, y):
-        """Fit the map.
-
-        Parameters
-        ----------
-        X : (N, m) array, points of the source
-        y : (N,) or (N, n) array, their images
-
-        Returns
-        -------
-        self
-        """
+        "Fit the map from the points `X` `(N, m)` of the source to their images `y` `(N, n)`."
         X, columns = check_table(self, X, min_points=4)
         Y, seed = check_features(y, len(X)), self.random_state
-        ridge, test = check_number("ridge", self.ridge, 0, open_low=True), KernelSum(Y)
+        test = KernelSum(Y)
         n, k, effective, keep_self = checked_sizes(self, len(X), test.dimension, test.keep_self)
         graph = NeighborGraph(X, k)
         warn_if_apart(graph)
@@ -263,7 +249,7 @@ class DiffeomorphismMap(MultiOutputMixin, RegressorMixin, MetricMap):
         image = DiffusionMap(
             n, epsilon=epsilon, n_neighbors=k, keep_self=keep_self, random_state=seed
         ).fit(Y)
-        regression = LocalRegression(ridge=ridge).fit(graph, Y, distinct_rows(X)[1])
+        regression = LocalRegression(ridge=1e-5).fit(graph, Y, distinct_rows(X)[1])
         metric, d = StretchedMetric(X, regression.derivatives_), image.dimension_used_
         source = Diffusion(
             metric, graph, epsilon, n + 1, dimension=d, keep_self=keep_self, random_state=seed

@@ -159,26 +159,13 @@ def growth_with_draws(growth, y, groups, count, rng):
 LEAST_GROUPS = 8  # with fewer there are too few permutations and signs
 
 
-def kind_for(kind, X):
-    "The `kind` of relevance for rows `X` `(N, m)`; auto depends on their columns."
-    check_choice("kind", kind, ("auto", "permutation", "projection"))
-    many = sp.issparse(X) or np.shape(X)[1] > MOST_AXES
-    if kind == "permutation" and many:
-        raise ValueError(
-            f"kind='permutation' is for dense tables of at most {MOST_AXES} columns: "
-            "give kind='projection'"
-        )
-    return kind if kind != "auto" else "projection" if many else "permutation"
-
-
 def by_projection(model, X, n_functions, groups, count, rng):
     "`shares_with_draws` for the rows `X` and the space that a `model` has learned."
     rows = sp.csr_array(X) if sp.issparse(X) else check_points(X, min_points=8)
     place, explained = coordinates_of(model, X), is_auto(n_functions) and is_regressor(model)
     predicted = prediction_of(model)(X) if explained else None
-    return shares_with_draws(
-        rows, learned_functions(place, predicted, n_functions), groups, count, rng
-    )
+    functions = learned_functions(place, predicted, n_functions)
+    return shares_with_draws(rows, functions, groups, count, rng)
 
 
 def by_permutation(model, X, y, n_rows, regressor, groups, count, rng):
@@ -192,22 +179,36 @@ def by_permutation(model, X, y, n_rows, regressor, groups, count, rng):
     target = predict(X) if y is None else y[chosen]
     stand = stand_ins(rows, groups, regressor, rng)
     copies = (with_column(X, j, stand[:, j]) for j in range(rows.shape[1]))
-    return growth_with_draws(
-        growth_of_error(predict, X, target, copies), target, groups, count, rng
-    )
+    growth = growth_of_error(predict, X, target, copies)
+    return growth_with_draws(growth, target, groups, count, rng)
 
 
-def measured(kind, model, X, y, groups, n_functions, n_rows, regressor, count, rng):
-    "Relevance `(m,)` by a `kind`, and draws `(count, m)`, after a check of the arguments."
+def measured(model, X, y, kind, n_functions, groups, n_rows, regressor, count, seed):
+    "Kind of relevance, its values `(m,)`, and draws `(count, m)`, after a check of the arguments."
+    check_seed(seed)
+    check_choice("kind", kind, ("auto", "permutation", "projection"))
+    many = sp.issparse(X) or np.shape(X)[1] > MOST_AXES
+    if kind == "auto":
+        kind = "projection" if many else "permutation"
+    elif kind == "permutation" and many:
+        raise ValueError(
+            f"kind='permutation' is for dense tables of at most {MOST_AXES} columns: "
+            "give kind='projection'"
+        )
+    if kind == "permutation" and count and (y is None or not is_regressor(model)):
+        raise ValueError(
+            "kind='permutation' compares predictions with features: pass y and a model that predicts "
+            "numbers, or kind='projection'"
+        )
     if not is_auto(n_functions):
         check_number("n_functions", n_functions, 1, integer=True)
     check_number("n_rows", n_rows, 8, integer=True)
     y = None if y is None else check_features(y, np.shape(X)[0])
-    groups = check_groups(groups, np.shape(X)[0], LEAST_GROUPS)
+    groups, rng = check_groups(groups, np.shape(X)[0], LEAST_GROUPS), check_random_state(seed)
     with one_thread():
         if kind == "projection":
-            return by_projection(model, X, n_functions, groups, count, rng)
-        return by_permutation(model, X, y, n_rows, regressor, groups, count, rng)
+            return kind, *by_projection(model, X, n_functions, groups, count, rng)
+        return kind, *by_permutation(model, X, y, n_rows, regressor, groups, count, rng)
 
 
 def step_down(values, draws, level):
@@ -263,16 +264,7 @@ class Relevance(Storage):
 
 # %% ../../nbs/11_study/44_relevance.ipynb #46c8994d
 def feature_relevance(
-    model,
-    X,
-    y=None,
-    *,
-    kind="auto",
-    n_functions="auto",
-    groups=None,
-    n_rows=500,
-    regressor=None,
-    random_state=0,
+    model, X, y=None, *, kind="auto", n_functions="auto", groups=None, n_rows=500, random_state=0
 ):
     """Relevance of each column of the data for a fitted model.
 
@@ -295,9 +287,6 @@ def feature_relevance(
         prediction, and at least four (with the constant five functions, as in the paper).
     groups : (N,) array, default None, rows that belong together
     n_rows : int, default 500, largest number of rows for a permutation
-    regressor : FeatureRegressor, default None
-        Predicts each column from the others; None takes ridge and kernel regression, and ridge
-        regression for more than 32 columns.
     random_state : int or None, default 0, seed for rows and stand-ins
 
     Returns
@@ -316,9 +305,7 @@ def feature_relevance(
     >>> feature_relevance(model, X[250:]) > 0.5
     array([False,  True, False])
     """
-    check_seed(random_state)
-    kind, rng = kind_for(kind, X), check_random_state(random_state)
-    return measured(kind, model, X, y, groups, n_functions, n_rows, regressor, 0, rng)[0]
+    return measured(model, X, y, kind, n_functions, groups, n_rows, None, 0, random_state)[1]
 
 # %% ../../nbs/11_study/44_relevance.ipynb #c94ab4b3
 def relevance_baseline(
@@ -339,8 +326,11 @@ def relevance_baseline(
 
     Parameters
     ----------
-    model, X, y, kind, n_functions, groups, n_rows, regressor : as in `feature_relevance`; a
-        permutation needs `y`, and rows that were not used for training
+    model, X, y, kind, n_functions, groups, n_rows : as in `feature_relevance`; a permutation
+        needs `y`
+    regressor : FeatureRegressor, default None
+        Predicts each column from the others; None takes ridge and kernel regression, and ridge
+        regression for more than 32 columns.
     n_permutations : int, default 199, number of draws from the null hypothesis
     level : float in (0, 1), default 0.05, probability that any irrelevant column passes
     random_state : int or None, default 0, seed for rows, stand-ins and permutations
@@ -374,16 +364,8 @@ def relevance_baseline(
             f"n_permutations={n_permutations} cannot reach level={level}: give at least "
             f"{int(np.ceil(1 / level)) - 1}"
         )
-    kind = kind_for(kind, X)
-    if kind == "permutation" and (y is None or not is_regressor(model)):
-        raise ValueError(
-            "kind='permutation' compares predictions with features: pass y and a model that predicts "
-            "numbers, or kind='projection'"
-        )
-    check_seed(random_state)
-    rng = check_random_state(random_state)
-    values, draws = measured(
-        kind, model, X, y, groups, n_functions, n_rows, regressor, n_permutations, rng
+    kind, values, draws = measured(
+        model, X, y, kind, n_functions, groups, n_rows, regressor, n_permutations, random_state
     )
     names = getattr(X, "columns", [f"x{j}" for j in range(len(values))])
     return Relevance.of([*map(str, names)], values, draws, kind, level)
