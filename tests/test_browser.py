@@ -52,17 +52,10 @@ def server(request, tmp_path_factory):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [
-        sys.executable,
-        "-m",
-        "jupyterlab" if request.param == "lab" else "notebook",
-        "--no-browser",
-        "--allow-root",
-        "--ServerApp.ip=127.0.0.1",
-        f"--ServerApp.port={port}",
-        f"--IdentityProvider.token={token}",
-        f"--ServerApp.root_dir={folder}",
-    ]
+    module = "jupyterlab" if request.param == "lab" else "notebook"
+    options = f"--no-browser --allow-root --ServerApp.ip=127.0.0.1 --ServerApp.port={port}".split()
+    options += [f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={folder}"]
+    command = [sys.executable, "-m", module, *options]
     with open(folder / "log.txt", "w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
     url = f"http://127.0.0.1:{port}"

@@ -81,21 +81,14 @@ def test_conformal_map_is_invariant_under_moebius_maps(keep_self):
     center = np.array([1.0, 0.0, 3.0])
     step = CLOUD.points - center
     options = dict(n_components=4, keep_self=keep_self, random_state=0)
-    images = [
-        CLOUD.points,
-        step / np.sum(step**2, axis=1, keepdims=True),
-        40 * CLOUD.points[:, ::-1] - 7,
-    ]
-    models = [ConformalMap(**options).fit(X) for X in images]
-    for other in models[1:]:
-        # as below
-        assert (
-            linear_residual(other.eigenfunctions_[:, 1:], models[0].eigenfunctions_[:, 1:]) < 0.03
-        )
+    inverted = step / np.sum(step**2, axis=1, keepdims=True)
+    first = ConformalMap(**options).fit(CLOUD.points)
+    for image in (inverted, 40 * CLOUD.points[:, ::-1] - 7):
+        other = ConformalMap(**options).fit(image)
         # exact but for the pilot density, whose nearest neighbours are those of the image
-        assert np.allclose(
-            other.laplacian_eigenvalues_, models[0].laplacian_eigenvalues_, rtol=0.03, atol=1e-8
-        )
+        assert linear_residual(other.eigenfunctions_[:, 1:], first.eigenfunctions_[:, 1:]) < 0.03
+        rates = other.laplacian_eigenvalues_, first.laplacian_eigenvalues_
+        assert np.allclose(*rates, rtol=0.03, atol=1e-8)
 
 
 def test_conformal_density_is_one():
@@ -105,10 +98,8 @@ def test_conformal_density_is_one():
 
 def test_prediction_has_the_shape_of_y_and_score_is_r2():
     angle = np.sort(rng.uniform(0, 2 * np.pi, 400))
-    X, y = (
-        np.c_[np.cos(angle), np.sin(angle), 0.2 * np.sin(3 * angle)],
-        np.c_[np.cos(angle), 2 * np.sin(angle)],
-    )
+    X = np.c_[np.cos(angle), np.sin(angle), 0.2 * np.sin(3 * angle)]
+    y = np.c_[np.cos(angle), 2 * np.sin(angle)]
     model = DiffeomorphismMap(10, random_state=0).fit(X[::2], y[::2])
     assert model.predict(X[1::2]).shape == (200, 2) and model.score(X[1::2], y[1::2]) > 0.999
     # the extension at a few hundred points; the range is 2

@@ -410,16 +410,13 @@ def page_file(name):
     return files("idm_nb.study").joinpath("pages", name).read_text(encoding="utf-8")
 
 # %% ../../nbs/11_study/46_explorer.ipynb #9a17a212
-def explorer_html(
-    model, y=None, *, names=None, max_points=1500, n_chosen=60, neighbors=75, max_columns=8
-):
+def explorer_html(model, y=None, *, names=None, max_points=1500, neighbors=75, max_columns=8):
     "The explorer as a piece of HTML that needs neither Python nor a network."
     check_number("max_points", max_points, 4, 65535, integer=True)
-    check_number("n_chosen", n_chosen, 2, integer=True)
     check_number("neighbors", neighbors, 2, integer=True)
     check_number("max_columns", max_columns, 0, integer=True)
     exploration = Exploration(model, y, names=names, max_points=max_points, max_columns=max_columns)
-    data = json.dumps(page_data(exploration, n_chosen, neighbors), allow_nan=False)
+    data = json.dumps(page_data(exploration, 60, neighbors), allow_nan=False)
     data = data.replace("<", "\\u003c")  # a column name must not end the script
     name = f"idm-{sha1(data.encode()).hexdigest()[:10]}"
     parts = dict(style=page_file("explorer.css"), script=page_file("explorer.js"))
@@ -435,7 +432,7 @@ def save_explorer(model, path, y=None, *, title="Iterated diffusion map", **opti
     path : str or Path, usually ending in `.html`
     y : (N,) or (N, n) array, default None, features of the training rows, see `explore`
     title : str
-    **options : `names`, `max_points`, `n_chosen`, `neighbors`, `max_columns` of `explorer_html`
+    **options : `names`, `max_points`, `neighbors`, `max_columns` of `explorer_html`
 
     Returns
     -------

@@ -276,26 +276,20 @@ def feature_relevance(
         Features of the rows. With them the relevance by permutation is the growth of the squared
         error, without them the change of the prediction.
     kind : "auto", "permutation" or "projection", default "auto"
-        "auto": "permutation" for a dense table of at most a thousand columns, else "projection".
-        "permutation": effect, in units of the variance, of a permutation of that part of the
-        column which the other columns do not determine. For a model without `predict`, its
-        coordinates take the place of predictions.
+        "permutation" (auto: for a dense table of at most a thousand columns): effect, in units of
+        the variance, of a permutation of that part of the column which the other columns do not
+        determine, on predictions, or on coordinates for a model without `predict`.
         "projection": share of the variance of the column that the learned space explains; it
         is large for every column that is correlated with a relevant one.
     n_functions : int or "auto", default "auto"
-        Eigenfunctions for the projection; "auto" takes those that explain 95 % of the model's
-        prediction, and at least four (with the constant five functions, as in the paper).
+        For the projection; "auto" takes those that explain 95 % of the prediction, at least four.
     groups : (N,) array, default None, rows that belong together
     n_rows : int, default 500, largest number of rows for a permutation
     random_state : int or None, default 0, seed for rows and stand-ins
 
     Returns
     -------
-    (m,) array; projections lie between 0 and 1
-
-    References
-    ----------
-    Berry and Harlim, Iterated diffusion maps, section 4.4, for the projection.
+    (m,) array; projections lie between 0 and 1 (Berry and Harlim, section 4.4)
 
     Examples
     --------
