@@ -108,10 +108,9 @@ def told_by(column, second):
     return tuple(values[often[k] & (more == bool(k))] for k in (0, 1))
 
 
-COLUMNS = (
+CONTRAST_COLUMNS = (
     "first,second,first piece,second piece,low,high,column,difference,effect,chance,above,tells"
 )
-COLUMNS = COLUMNS.split(",")
 
 # %% ../../nbs/08_branches/33_contrast.ipynb #f4e1f980
 class BranchContrast(Storage):
@@ -194,7 +193,7 @@ class BranchContrast(Storage):
 
         Returns
         -------
-        list of dicts with the keys `COLUMNS`: `difference` in the unit of the column, `effect` in standard deviations, `chance`, `above`,
+        list of dicts with the keys `CONTRAST_COLUMNS`: `difference` in the unit of the column, `effect` in standard deviations, `chance`, `above`,
         `tells` (whether this discrete column alone determines the branch)
         """
         rows = []
@@ -204,7 +203,7 @@ class BranchContrast(Storage):
                 numbers = self.difference[k, c], self.effect[k, c], self.chance[k]
                 is_above, tells = bool(self.above[k, c]), c in self.tells[k]
                 row = *place, self.columns[c], *map(float, numbers), is_above, tells
-                rows.append(dict(zip(COLUMNS, row, strict=True)))
+                rows.append(dict(zip(CONTRAST_COLUMNS.split(","), row, strict=True)))
         return rows
 
     def sentences(self, most=3):
