@@ -1,11 +1,11 @@
 """The notebooks, as the tests of the repository read them, and where tests can run."""
 
-import ast
 import json
 import sys
 from pathlib import Path
 
 import pytest
+from renumber import NUMBER
 
 linux = pytest.mark.skipif(
     sys.platform != "linux", reason="uses devices, pipes or signals of Linux"
@@ -41,20 +41,7 @@ def sources(path, kind=None):
     return [source(cell) for cell in cells_of(path, kind)]
 
 
-def imported(text, module):
-    "Names of the modules of the package that the code of a module imports, wherever in the code."
-    found = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            above = module.split(".")[: -node.level] if node.level else []
-            base = ".".join([*above, *([node.module] if node.module else [])])
-            found |= {base} if node.module else {f"{base}.{alias.name}" for alias in node.names}
-    return {name for name in found if name.split(".")[0] == "idm_nb"}
-
-
 def notebook(name):
     "Path of the notebook with a name, its number left out."
-    (path,) = NBS.glob(f"*/[0-9][0-9]_{name}.ipynb")
+    (path,) = (path for path in NOTEBOOKS if NUMBER.sub("", path.stem) == name)
     return path

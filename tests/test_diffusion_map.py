@@ -24,7 +24,7 @@ def test_five_fits_have_the_same_signs(n_points):
         assert np.allclose(functions, fits[0], atol=1e-7)  # ARPACK's accuracy over the smallest gap
 
 
-# a fifth of all pairs or more: dense; fewer: block Lanczos
+# a fifth of all pairs or more: dense; fewer: ARPACK
 @pytest.mark.parametrize("n_points", [1700, 2100])
 def test_many_eigenpairs_have_the_signs_of_few(n_points):
     points = feature_example("annulus radius", n_points, random_state=0)[0]

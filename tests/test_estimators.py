@@ -391,3 +391,13 @@ def test_the_verdict_begins_with_what_is_wrong_in_the_table(kind, sentence):
     fast = FeatureRegressor(["ridge", "kernel"], random_state=0)
     model = IteratedDiffusionMap(regressor=fast, random_state=0).fit(X, y)
     assert str(model.verdict_).startswith(sentence)
+
+
+@pytest.mark.parametrize("stop", [0.5, 1.0])
+def test_the_flow_stops_when_what_is_left_of_the_data_is_below_the_error(stop):
+    X, y, _ = feature_example("annulus radius", 300, random_state=0)
+    y = y[:, 0] + 0.3 * np.random.default_rng(0).normal(size=300)
+    model = IteratedDiffusionMap(tau=0.5, stop=stop, regressor="kernel", random_state=0).fit(X, y)
+    steps, error = model.n_iterations_, np.median(np.abs(model.residuals_)) * model.feature_scale_
+    before, after = (0.5 ** (n / 2) * np.sqrt(X.var(axis=0).sum()) for n in (steps - 1, steps))
+    assert 1 < steps < 12 and after <= stop * error < before

@@ -9,17 +9,14 @@ import re
 import shutil
 import subprocess
 import sys
-from graphlib import TopologicalSorter
 
 import pytest
 import yaml
-from book import MODULES, NOTEBOOKS, ROOT, imported, module_name, name_of, sources
-from dependencies import Uses
+from book import MODULES, NOTEBOOKS, ROOT, module_name, name_of, sources
+from dependencies import Uses, imports
+from renumber import places
 
-ORDER = [  # a package imports only from those before it
-    *("core", "diffusion", "kernels", "derivatives", "regression", "branches", "flow"),
-    *("relatives", "idm", "study", "datasets", "tables", "command"),
-]
+PARTS = sorted(path.parent.name for path in (ROOT / "idm_nb").glob("*/__init__.py"))
 
 SETTERS = {"__call__: options.name"}  # argparse asks its actions for it
 
@@ -68,36 +65,64 @@ def test_notebooks_are_clean():
         assert json.dumps(before, default=dict) == json.dumps(after, default=dict), name_of(path)
 
 
-def upward(text, module):
-    "Imports of packages that do not come before that of a module; its own is allowed."
-    own = module.split(".")[1]
-    found = {name.split(".")[1] for name in imported(text, module) if "." in name}
-    return sorted(found & set(ORDER[ORDER.index(own) + 1 :]))
+BOOK = [ROOT / "nbs" / name for name in places((ROOT / "_quarto.yml").read_text())]
+WRITES = {}  # the notebook that writes a module
+for path in NOTEBOOKS:
+    for name in re.findall(r"^#\| default_exp (\S+)", "\n".join(sources(path, "code")), re.M):
+        WRITES[f"idm_nb.{name}"] = path
+FRONTS = {}  # what the names of the fronts stand for
+for path in ROOT.glob("idm_nb/**/__init__.py*"):
+    package = list(path.relative_to(ROOT).parent.parts)
+    for name, meaning in imports(ast.parse(path.read_text()), package).items():
+        FRONTS[".".join([*package, name])] = meaning
 
 
-def test_packages_import_downwards():
-    packages = {path.parent.name for path in (ROOT / "idm_nb").glob("*/__init__.py")}
-    assert packages == set(ORDER)
-    for path in [*MODULES, *(ROOT / "idm_nb").glob("*/__init__.py")]:
-        assert not upward(path.read_text(encoding="utf-8"), module_name(path)), path
+def home(name):
+    "The notebook that writes a dotted name of the package, followed through fronts; None for a package."
+    while name in FRONTS:
+        name = FRONTS[name]
+    return WRITES.get(name, WRITES.get(name.rpartition(".")[0]))
 
 
-def test_an_upward_import_is_found():
-    module = "idm_nb.flow.closed"
+def later(path, cells):
+    "Names that cells of a chapter take from later chapters; appendices may be used everywhere."
+    found = []
+    for text in cells:
+        tree = ast.parse(re.sub(r"^[%!].*$", "pass", text, flags=re.M))
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
+        names = {alias.name for node in nodes for alias in node.names}
+        for name in filter(re.compile(r"idm_nb\b").match, names.union(imports(tree, []).values())):
+            used, is_appendix = home(name), path.parent.name == "appendix"
+            is_free = used is None or (used.parent.name == "appendix" and not is_appendix)
+            if not is_free and BOOK.index(used) > BOOK.index(path):
+                found.append(f"{name_of(path)}: {name}")
+            elif is_appendix and used and used.parent.name != "appendix":
+                found.append(f"{name_of(path)}: {name}")
+    return found
+
+
+def test_chapters_use_only_chapters_before_them_and_appendices():
+    is_exported = re.compile(r"^#\|\s*export", re.M)
+    count, found = 0, []
+    for path in BOOK:
+        cells = sources(path, "code")
+        if path.parent.name == "appendix":  # its examples may use any chapter
+            cells = list(filter(is_exported.search, cells))
+        elif not path.parent.name[0].isdigit():  # pages of the guide and the reference
+            continue
+        count, found = count + len(cells), found + later(path, cells)
+    assert count > 500 and not found, "\n".join(found)
+
+
+def test_an_import_of_a_later_chapter_is_found():
+    flow = next(path for path in BOOK if path.stem.endswith("_to_the_letter"))
     for line in (
-        "from ..idm.estimator import x",
-        "import idm_nb.study",
-        "from idm_nb.tables import reading",
+        "from idm_nb import TableMap",
+        "import idm_nb.study.relevance",
+        "def f():\n    from idm_nb.tables import reading",
     ):
-        assert upward(f"def f():\n    {line}\n", module), line
-    assert not upward("from ..core.rows import x\nfrom .diffusion import y\nimport numpy", module)
-
-
-def test_modules_do_not_import_in_circles():
-    names = {module_name(path): path.read_text(encoding="utf-8") for path in MODULES}
-    graph = {name: imported(text, name) & set(names) for name, text in names.items()}
-    assert sum(map(len, graph.values())) > len(graph)  # imports were seen at all
-    assert len(list(TopologicalSorter(graph).static_order())) == len(names)
+        assert later(flow, [line]), line
+    assert not later(flow, ["from idm_nb.core.rows import x\nfrom idm_nb.datasets import Torus"])
 
 
 def set_on_arguments(text):
@@ -150,13 +175,13 @@ def planted_notebook(*cells):
 
 PLANTED = {
     "idm_nb/__init__.pyi": "from .idm.map import Map as Map",
-    "idm_nb/core/files.py": "LIMIT = 3\ndef load():\n    'Doc.'\n    return LIMIT",
+    "idm_nb/core/files.py": "LIMIT = 3\ndef load(stop=1):\n    'Doc.'\n    return LIMIT",
     "idm_nb/idm/map.py": "class Map:\n  def fit(self):\n    from ..core.files import load\n    load()"
     "\n  def draw(self, load):\n    return load",
     "idm_nb/flow/rows.py": "def rows():\n    return 1",
     "idm_nb/datasets/__init__.py": "from ..flow.rows import rows",
     "tests/test_a.py": "import idm_nb\ndef model(): return idm_nb.Map()\ndef test_fit(model):"
-    "\n  model.fit()\ndef test_draw(model):\n  model.draw()\ndef test_rows():"
+    "\n  model.fit(stop=1)\ndef test_draw(model):\n  model.draw()\ndef test_rows():"
     "\n  from idm_nb.datasets import rows\n  rows()",
     "nbs/1.ipynb": planted_notebook("#| default_exp core.files", "#| export\nLIMIT = 3", "LIMIT"),
     "nbs/2.ipynb": planted_notebook("from idm_nb import datasets", "datasets.rows()"),
@@ -172,6 +197,7 @@ PLANTED = {
         ("idm_nb/idm/map.py", "return load", "return 0", {"test_draw": 1, "test_fit": 5}),
         ("idm_nb/idm/map.py", "core.files", "flow.rows", {"test_fit": 1, "test_draw": 5}),
         ("idm_nb/flow/rows.py", "1", "2", {"nbs/2.ipynb": 1, "test_rows": 1}),
+        ("idm_nb/core/files.py", "return LIMIT", "return 2", {"test_draw": 6, "test_fit": 1}),
         ("tests/test_a.py", "idm_nb.Map()", "0", {"test_fit": 1, "test_draw": 1}),
     ],
 )
@@ -216,7 +242,7 @@ def test_the_top_is_small_and_no_public_name_is_that_of_a_module():
     import idm_nb
 
     assert len(idm_nb.__all__) <= 16
-    for part in ORDER:
+    for part in PARTS:
         package = importlib.import_module(f"idm_nb.{part}")
         modules = {path.stem for path in (ROOT / "idm_nb" / part).glob("*.py")}
         assert not modules & set(package.__all__)  # importing the module would hide the name

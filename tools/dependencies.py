@@ -2,7 +2,7 @@
 
 A node is a module with the name of a function, class, constant, import or method (`Class.method`) in it. Names are followed through imports
 wherever they stand, through lazy fronts (`__init__.pyi`) and through `idm_nb.datasets`. Whatever uses a class uses all its methods, because
-another package may call them; code that names `.method` is nearer. What only a file names is not seen: a test that loads a stored model has
+another package may call them; code that names `.method` is nearer, and so is code that passes an argument of what changed by name. What only a file names is not seen: a test that loads a stored model has
 to name its class.
 """
 
@@ -31,7 +31,7 @@ def bound(node):
 
 
 def names_of(node):
-    "Names that code takes from its module (`idm_nb.load`), and with a dot in front its attributes and strings (`.run`)."
+    "Names that code takes from its module (`idm_nb.load`), and with a dot in front attributes, strings (`.run`) and named arguments (`.stop=`)."
     after, inner = [], node
     while isinstance(inner, ast.Attribute):
         after.insert(0, inner.attr)
@@ -40,6 +40,8 @@ def names_of(node):
     if isinstance(inner, ast.Name):
         return found | {".".join([inner.id, *after])}
     found.update(*map(names_of, ast.iter_child_nodes(inner)))
+    if isinstance(inner, ast.Call):
+        found |= {f".{given.arg}=" for given in inner.keywords}
     if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
         found |= {f".{inner.value}", *re.findall(r"\bidm_nb[.\w]*\b", inner.value)}
     local = bound(inner) if isinstance(inner, SCOPES) else ()
@@ -167,7 +169,13 @@ class Uses:
         reached = self.steps(changed, lambda node: self.users[node])
         method = lambda node: "." in node[1] and node[1][node[1].index(".") :]
         calls = lambda node: self.names[method(node)] & reached.keys()
-        return self.steps(changed, lambda node: self.users[node] | dict.fromkeys(calls(node), 1))
+        found = self.steps(changed, lambda node: self.users[node] | dict.fromkeys(calls(node), 1))
+        code = [part for module, name in changed for part in self.defined[module].get(name, [])]
+        arguments = {
+            part.arg for node in code for part in ast.walk(node) if isinstance(part, ast.arg)
+        }
+        near = set().union(*(self.names[f".{name}="] for name in arguments)) & found.keys()
+        return found | {node: min(found[node], 1) for node in near}
 
     def steps(self, changed, users):
         "Shortest ways from the changed nodes to others."

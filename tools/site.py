@@ -69,9 +69,9 @@ def doc_markdown(found):
 
 CODE = "https://github.com/idm-nb/idm_nb/blob/main/"
 PAGES = {  # page of the reference: the package itself with its two estimators, and parts with all their other names
-    "61b_estimators_and_tables": ("", "tables", "core"),
-    "61e_map_and_estimates": ("idm", "branches", "regression", "flow"),
-    "61g_diffusion_and_relatives": "datasets diffusion kernels derivatives study relatives".split(),
+    "estimators_and_tables": ("", "tables", "core"),
+    "map_and_estimates": ("idm", "branches", "regression", "flow"),
+    "diffusion_and_relatives": "datasets diffusion kernels derivatives study relatives".split(),
 }
 FIRST = ("IteratedDiffusionMap", "TableMap")  # what most users need
 NAME = re.compile(r"(?<!\[)`(\w+)`(?!\])")  # between backticks, and not a link yet
@@ -179,32 +179,41 @@ def names_of_pages():
 def entries_of_reference():
     "From each public name to its place in the reference."
     return {
-        name: f"../14_reference/{page}.ipynb#{name}"
+        name: f"../reference/{page}.qmd#{name}"
         for page, groups in names_of_pages().items()
         for _, names in groups
         for name in names
     }
 
 
-@cache
-def reference_page(page):
-    "Markdown of all entries of a page of the reference."
-    parts = []
+def summary_of(text):
+    "Markdown of the summary that stands under the title of a page."
+    return f"::: {{.summary}}\n{text}\n:::"
+
+
+def reference_page(page, summary):
+    "Markdown of a page of the reference: its summary, and the entries of all its names."
+    parts = [summary_of(summary)]
     for part, names in names_of_pages()[page]:
         parts += [f"## {part.__name__}"]
         parts += [f"`from {part.__name__} import {', '.join(names)}`"]
         parts += [reference(getattr(part, name), name) for name in names]
-    return "\n\n".join(parts)
+    return linked("\n\n".join(parts))
 
 
-@cache
 def reference_index():
     "Markdown of the list of all public names: what most users need first, then each page."
     sentence = lambda part, name: doc_markdown(getattr(part, name)).split("\n")[0].strip()
     places, parts = entries_of_reference(), sum(names_of_pages().values(), [])
     front = sorted(idm_nb.__all__, key=lambda name: (name not in FIRST, name))
     groups = [(idm_nb, front), *(group for group in parts if group[0] is not idm_nb)]
-    lines = []
+    lines = [
+        summary_of("Every public name of the package in one sentence, with a link to its entry.")
+    ]
+    lines += [
+        "An entry has the call, parameters, attributes and methods, an example that runs, the chapter that derives it, and its source. "
+        "[What always holds](promises.ipynb) has a page of its own."
+    ]
     for part, names in groups:
         rows = [f"| [`{name}`]({places[name]}) | {sentence(part, name)} |" for name in names]
         lines += [
@@ -212,14 +221,6 @@ def reference_index():
             "\n".join(["| name | what |", "|:-----|:---------|", *rows]),
         ]
     return "\n\n".join(lines)
-
-
-def generated(source):
-    "Markdown of a cell of the reference, which is written when the site is built; None for other cells."
-    page = re.search(r'^Markdown\(reference_page\("(\w+)"\)\)$', source, re.M)
-    if page:
-        return reference_page(page[1])
-    return reference_index() if "Markdown(reference_index())" in source else None
 
 
 def linked(text):
@@ -348,7 +349,7 @@ class SitePage:
             )
         summary = front.get("description")
         if summary:
-            self.nb.cells[1].source += f"\n\n::: {{.summary}}\n{summary}\n:::"
+            self.nb.cells[1].source += f"\n\n{summary_of(summary)}"
         if front.get("shelf") == "guide":
             self.nb.cells[1].source += f"\n\n{live_links(Path(self.nb.path_))}"
 
@@ -362,9 +363,6 @@ class SitePage:
             name = folded_as(cell)
             if name:
                 cell.source = f'#| code-fold: true\n#| code-summary: "{name}"\n' + cell.source
-            if made := generated(cell.source):
-                cell.outputs = [{"output_type": "display_data", "metadata": {}, "data": {}}]
-                cell.outputs[0]["data"]["text/markdown"] = made
         for output in cell.get("outputs", []):
             if "text" in output:
                 output["text"] = broken_lines("".join(output["text"])).splitlines(True)

@@ -13,7 +13,7 @@ from pathlib import Path
 NBS = Path(__file__).resolve().parent.parent / "nbs"
 FIVE_MINUTES, FLOW, GALLERY = (
     next(NBS.glob(name))
-    for name in ("*/*_five_minutes.ipynb", "*_flow/*_flow.ipynb", "*/*_gallery.ipynb")
+    for name in ("*/*five_minutes.ipynb", "*_flow/*_flow.ipynb", "*/*gallery.ipynb")
 )
 
 

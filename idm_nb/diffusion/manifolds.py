@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 from scipy.special import ellipeinc
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
-
-from .numerics import nearest
 
 # %% ../../nbs/01_diffusion_maps/01_manifolds.ipynb #3320d646
 @dataclass
@@ -401,6 +400,11 @@ def feature_example(name, n, *, random_state=None):
     sample = manifold().sample(n, random_state=random_state)
     return sample.points, feature(sample.points, sample.coordinates), sample.coordinates
 
+# %% ../../nbs/01_diffusion_maps/01_manifolds.ipynb #5d1f0a7e
+def near(points, queries, k):
+    "Indices `(q, k)` of the `k` nearest of the `points` `(N, m)` to each of the `queries` `(q, m)`."
+    return NearestNeighbors().fit(points).kneighbors(queries, k, return_distance=False)
+
 # %% ../../nbs/01_diffusion_maps/01_manifolds.ipynb #428ef55f
 def neighbor_recall(embedding, features, new_embedding, new_features, k=100):
     """Share of the true feature-space neighbours of new points that are near in the embedding.
@@ -421,8 +425,7 @@ def neighbor_recall(embedding, features, new_embedding, new_features, k=100):
     >>> neighbor_recall(x[:400], x[:400], x[400:], x[400:], k=10)
     1.0
     """
-    found = nearest(embedding, new_embedding, k)[0]
-    true = nearest(features, new_features, k)[0]
+    found, true = near(embedding, new_embedding, k), near(features, new_features, k)
     return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(found, true)]))
 
 # %% ../../nbs/01_diffusion_maps/01_manifolds.ipynb #1560c700
@@ -450,7 +453,7 @@ def recall_by_component(
     >>> recall_by_component(both[:400], x[:400], side[:400], both[400:], x[400:], side[400:], k=10)
     1.0
     """
-    found, shares = nearest(embedding, new_embedding, k)[0], []
+    found, shares = near(embedding, new_embedding, k), []
     for i, label in enumerate(new_labels):
         own = np.flatnonzero(labels == label)
         gap = np.linalg.norm(features[own] - new_features[i], axis=1)
