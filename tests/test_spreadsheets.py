@@ -12,7 +12,7 @@ import pytest
 from idm_nb import TableMap, in_parts
 from idm_nb.command.command_line import build_parser, main
 from idm_nb.command.jobs import model_of_table, reading_of
-from idm_nb.tables.reading import read_table, tables_of
+from idm_nb.tables.reading import read_table, table_at, tables_of
 from idm_nb.tables.table_map import model_to_fit, read_for_fit
 
 N = 24
@@ -391,6 +391,6 @@ def test_a_string_is_one_name_and_None_may_be_a_word(ending, tmp_path):
     with pytest.warns(UserWarning, match="too few"):
         fitted = model.fit(path).fitted_
     assert fitted.encoder.labels()[:3] == [f"additive = {word}" for word in ("NA", "None", "salt")]
-    again = read_table(path, **fitted.reading({"missing": "n.d."}))  # known from training
+    again = table_at(path, fitted.style({"missing": "n.d."}))  # known from training
     assert again.frame.additive.equals(table.frame.additive)
     assert in_parts(np.ravel, path, tmp_path / "b.npy", columns="b") == N

@@ -65,6 +65,7 @@ READING = (  # names of options, what they mean, and how they are given
     ),
     ("encoding", "of a text file, such as latin-1 (default: UTF-8, or UTF-16 if marked)", {}),
 )
+ROWS_OF_PART = ("rows", "most rows of a part (default 10000)", dict(COUNT, default=10_000))
 RUNNING = (
     ("jobs", "processes that place rows (default 1)", dict(COUNT, default=1)),
     ("quiet", "no progress on standard error", FLAG),
@@ -216,23 +217,30 @@ def add_new_rows(parser, count=None):
     kinds = ".csv, .tsv (also .gz, .bz2), .parquet, .feather, .npz, .npy, or - for standard output"
     add("--out", required=True, metavar="FILE", help=kinds)
     if count is not None:
-        add("--count", **dict(COUNT, default=count), help=f"how many (default {count})")
-    add("--rows", **dict(COUNT, default=10_000), help="most rows of a part (default 10000)")
-    add_options(parser, RUNNING)
+        how = dict(COUNT, default=count)
+        add_options(parser, [("count", f"how many (default {count})", how)])
+    add_options(parser, [ROWS_OF_PART, *RUNNING])
     add_options(parser, READING, "how the table is written")
 
 # %% ../../nbs/12_command/45_command_line.ipynb #0a1d57d9
 def build_parser():
     "The argument parser of `idm-nb`."
-    style = dict(formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser = argparse.ArgumentParser("idm-nb", description=DESCRIPTION, epilog=EXAMPLES, **style)
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        "idm-nb", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=raw
+    )
     parser.add_argument("--version", action="version", version=f"idm-nb {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
     def add(name, job, usage, text, more, examples):
-        usage, examples = f"idm-nb {name} {usage} [options]", examples.format(name=name)
-        more = dict(usage=usage, description=more, epilog=examples, **style)
-        found = commands.add_parser(name, help=text, **more)
+        found = commands.add_parser(
+            name,
+            usage=f"idm-nb {name} {usage} [options]",
+            help=text,
+            description=more,
+            epilog=examples.format(name=name),
+            formatter_class=raw,
+        )
         found.set_defaults(job=job)
         return found
 
@@ -264,8 +272,10 @@ def build_parser():
     other.add_argument("--branch", type=within(0, ENDLESS), help="the other branch (default: any)")
     text = "fit a built-in example and report on it"
     demo = add("demo", "demo_job", "[NAME] --out DIR", text, f"{text.capitalize()}.", DEMO_EXAMPLES)
-    options = dict(nargs="?", default="digits", choices=DEMOS, metavar="NAME")
-    demo.add_argument("name", **options, help=f"one of {', '.join(DEMOS)} (default digits)")
+    known = f"one of {', '.join(DEMOS)} (default digits)"
+    demo.add_argument(
+        "name", nargs="?", default="digits", choices=DEMOS, metavar="NAME", help=known
+    )
     add_fit_options(demo)
     return parser
 

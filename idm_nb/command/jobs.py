@@ -35,7 +35,7 @@ from idm_nb.tables.pieces import (
     write_table,
     write_text,
 )
-from ..tables.reading import Table, apart, ending, read_table, with_values
+from ..tables.reading import Table, apart, ending, table_at, with_values
 from ..tables.report import branch_table, table_report
 from ..tables.single_cells import result_columns, write_h5ad
 from ..tables.table_map import TableMap
@@ -155,8 +155,8 @@ FILES = (
 AT_ONCE = 10_000  # rows that are placed together
 
 
-def write_fitted(model, source, style, out, verbose=False, n_jobs=1, **more):
-    "Write all files of a `TableMap` that was fitted to `source` into the folder `out`."
+def write_fitted(model, source, style, out, more, verbose=False, n_jobs=1):
+    "Write all files of a `TableMap` that was fitted to `source` into `out`; the summary says `more`."
     fitted, out = model.fitted_, Path(out).resolve()
     label, branches, facts = branch_labels(fitted), branch_table(fitted), {}
     summary = {**summary_of(fitted), **more}
@@ -246,7 +246,8 @@ def reading_of(options):
 # %% ../../nbs/12_command/44_jobs.ipynb #b6f0d164
 def beside(data, features, reading):
     "The `Table` of one file with the columns of another, and the names of these."
-    table, other = read_table(data, **reading), read_table(features, **{**reading, "index": None})
+    style = Style(**reading)
+    table, other = table_at(data, style), table_at(features, replace(style, index=None))
     if len(other) != len(table):
         counts = f"{len(other)} rows but {table.source} has {len(table)}"
         raise ValueError(f"{other.source} has {counts}")
@@ -259,7 +260,7 @@ def beside(data, features, reading):
 
 def model_of(options, **roles):
     "The unfitted `TableMap` of `options`, the arguments of a command, and of `roles` of columns."
-    common = dict(random_state=options.seed, verbose=not options.quiet)
+    seed, verbose = options.seed, not options.quiet
     inner = IteratedDiffusionMap(
         options.iterations,
         tau=options.tau,
@@ -267,9 +268,11 @@ def model_of(options, **roles):
         flow=options.flow,
         log_odds=options.log_odds,
         landmarks=options.landmarks,
-        **common,
+        random_state=seed,
+        verbose=verbose,
     )
-    return TableMap(**roles, holdout=options.holdout, model=inner, **common)
+    holdout = options.holdout
+    return TableMap(**roles, holdout=holdout, model=inner, random_state=seed, verbose=verbose)
 
 
 def model_of_table(options):
@@ -311,11 +314,11 @@ def fit_into_folder(model, source, options):
     steps = fitted.model.n_iterations_
     announce(verbose, f"{steps} steps in {seconds:.1f} s; the report comes next")
     fitted.model.set_params(verbose=False)
-    style = Style(**fitted.reading({**reading, "index": model.index}))
+    style = fitted.style({**reading, "index": model.index})
     model.set_params(reading={**reading, "shell": False})  # who loads it writes Python
     told = dict(scale=fitted.scale, group=model.groups, seconds=round(seconds, 2))
     told["idm_nb"] = __version__
-    facts = write_fitted(model, source, style, options.out, verbose, options.jobs, **told)
+    facts = write_fitted(model, source, style, options.out, told, verbose, options.jobs)
     facts = {**facts, **findings(fitted)}
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
@@ -367,7 +370,7 @@ def place_job(options, results):
         found.attrs = dict(typed.frame.attrs)
         return check_words(found, out)
 
-    style, verbose = Style(**fitted.reading(reading_of(options))), not options.quiet
+    style, verbose = fitted.style(reading_of(options)), not options.quiet
     given = options.data, style, out, options.rows, options.jobs, verbose
     frames = results_of_pieces(call, *given)
     count = write_frames(frames, out, lambda frame: new.extend(frame.attrs["new"]))
@@ -398,7 +401,7 @@ def alike_job(options):
 def counterparts_job(options):
     "Write training rows that reach the value of the row `options.row` in another way."
     model, out = open_model(options.model), target_of(options)
-    table = read_table(options.data, **model.fitted_.reading(reading_of(options)))
+    table = table_at(options.data, model.fitted_.style(reading_of(options)))
     table = replace(table, index=ready(table, model.fitted_, options.index).index)
     named = table.rows.astype(str) == options.row
     if not named.any() and table.index is not None:
@@ -415,7 +418,7 @@ def write_cells(options):
     "Copy an `.h5ad` file and add the coordinates and predictions of its cells."
     out, fitted = Path(options.out), open_model(options.model).fitted_
     check_folder(out.parent, [out.name])
-    table = ready(read_table(options.data, **fitted.reading(reading_of(options))), fitted)
+    table = ready(table_at(options.data, fitted.style(reading_of(options))), fitted)
     placed = fitted.place(table.frame)
     columns = result_columns(fitted.roles.features, *fitted.decoded(placed), placed)
     parts = fitted.model, placed.embedding, columns

@@ -208,8 +208,16 @@ def branch_legend(ax, shown, names=None, title="branch"):
         for b in range(len(counts))
     ]
     texts = names or [f"{b} ({count} rows)" for b, count in enumerate(counts)]
-    beside = dict(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
-    ax.legend(dots, texts, title=title, ncols=1 + len(counts) // 12, **beside)
+    ax.legend(
+        dots,
+        texts,
+        title=title,
+        ncols=1 + len(counts) // 12,
+        loc="center left",
+        bbox_to_anchor=(1, 0.5),
+        frameon=False,
+        fontsize=8,
+    )
 
 
 def colour_bar(ax, shown, label):

@@ -207,10 +207,12 @@ def draw_bar(ax, name, shown):
     colours, low, high = bar_of(shown)
     ax.set_axis_off()
     ax.imshow(colours[None], aspect="auto", extent=(0, 1, 0, 1))
-    style = dict(fontsize=9, transform=ax.transAxes)
-    ax.text(-0.03, 0.5, low, ha="right", va="center", **style)
-    ax.text(1.03, 0.5, high, ha="left", va="center", **style)
-    ax.text(0.5, -0.7, name, ha="center", va="top", **style)
+    for x, y, text, ha, va in (
+        (-0.03, 0.5, low, "right", "center"),
+        (1.03, 0.5, high, "left", "center"),
+        (0.5, -0.7, name, "center", "top"),
+    ):
+        ax.text(x, y, text, ha=ha, va=va, fontsize=9, transform=ax.transAxes)
 
 # %% ../../nbs/09_map/29_explorer.ipynb #30d6b7b6
 def draw(exploration, iteration, point, neighbors, colour, turn=-40.0, tilt=25.0, solid=True):

@@ -200,11 +200,9 @@ def draw_effect(effect, feature, limits, chance):
     each, means, places = each[order], means[order], np.arange(len(order))
     figure, ax = new_axes(3, 0.8 + 0.2 * max(len(order), 3) if words else 2.2)
     for row, colour in zip(some, colours):
-        shift, style = 0.5 * (row * 0.618034 % 1 - 0.5), dict(color=colour, alpha=0.7, zorder=1)
-        if words:
-            ax.plot(each[:, row], places + shift, ".", ms=3, **style)
-        else:
-            ax.plot(values, each[:, row], lw=0.5, **style)
+        shift = 0.5 * (row * 0.618034 % 1 - 0.5)
+        drawn = (each[:, row], places + shift, ".") if words else (values, each[:, row], "-")
+        ax.plot(*drawn, ms=3, lw=0.5, color=colour, alpha=0.7, zorder=1)
     if words:
         ax.plot(means, places, "o", ms=5, color="black")
         ax.set_yticks(places, cut([str(values[i]) for i in order]))
@@ -372,8 +370,10 @@ def draw_predictions(judged, features, limit=3):
     for k in range(count):
         ax, true, value = figure.add_subplot(1, count, k + 1), truth[:, k], judged["values"][:, k]
         ax.plot([true.min(), true.max()], [true.min(), true.max()], "-", color="0.7", lw=1)
-        thin = dict(fmt=".", elinewidth=0.4, ecolor="0.7", ms=3, alpha=0.6, zorder=2)
-        ax.errorbar(true, value, 1.96 * judged["errors"][:, k], **thin)
+        half = 1.96 * judged["errors"][:, k]
+        ax.errorbar(
+            true, value, half, fmt=".", elinewidth=0.4, ecolor="0.7", ms=3, alpha=0.6, zorder=2
+        )
         low, high = ax.get_ylim()
         if not novel.all():  # novel rows may be predicted anywhere
             usual = np.r_[true, value[~novel]]

@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/11_tables/38_roles.ipynb #roles004
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -18,7 +18,7 @@ from ..core.work import labels_of
 from .cells import UsageError, as_list
 from .columns import days_of, plan_of
 from .pieces import piecewise
-from .reading import read_table, tables_of, typed_frame, with_values
+from .reading import table_at, tables_of, typed_frame, with_values
 
 # %% ../../nbs/11_tables/38_roles.ipynb #e7a40a07
 class Plain(Storage):
@@ -198,7 +198,7 @@ def read_or_drawn(source, style, landmarks, seed, features, verbose):
     pieces = tables_of(source, style, pool)
     first, second = next(pieces, None), next(pieces, None)
     if second is None:
-        table = read_table(source, **asdict(style)) if first is None else first
+        table = table_at(source, style) if first is None else first
         return table, len(table)
     told = partial(traits, features=features)
     every = [told(first), told(second)]

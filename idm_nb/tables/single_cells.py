@@ -308,11 +308,15 @@ def branch_genes(adata, *, key_added="idm", layer=None, every=False):
     table = table if layer is None else adata.layers[layer]
     if sparse.issparse(points):
         points = PrincipalAxes(points, 64)(points) if is_wide(points) else points.toarray()
-    named = dict(table=table, columns=adata.var_names, name=begin)
-    contrast = BranchContrast(points, values, branch.cat.codes.to_numpy(), **named)
+    codes = branch.cat.codes.to_numpy()
+    contrast = BranchContrast(
+        points, values, codes, table=table, columns=adata.var_names, name=begin
+    )
     shown = "first second low high column difference effect chance above".split()
     genes = DataFrame(contrast.table(every), columns=shown).rename(columns={"column": "gene"})
-    return genes.assign(**{side: [names[b] for b in genes[side]] for side in ("first", "second")})
+    for side in ("first", "second"):
+        genes[side] = [names[b] for b in genes[side]]
+    return genes
 
 # %% ../../nbs/11_tables/43_single_cells.ipynb #b6aa8c99
 def write_h5ad(source, out, model, coordinates, columns, key_added="idm"):

@@ -37,7 +37,7 @@ from .answers import alike_rows, other_ways, ready, results_of
 from .cells import GAPS, Style, UsageError, as_list
 from .columns import TableEncoder, likely_groups, numbers_of_columns
 from .gaps import Donors, PlacedWithGaps, hidden_by_gaps, with_lent_cells
-from .reading import Table, read_table, table_of
+from .reading import Table, table_at, table_of
 from .report import short_report, table_report
 from idm_nb.tables.roles import (
     FEWEST_TO_FIT,
@@ -109,14 +109,15 @@ class FittedTable(Storage):
         count = len(np.unique(np.concatenate(groups))) if groups else 0
         return count if 0.5**count > 0.05 and count else 0
 
-    def reading(self, given):
-        "Options of `read_table` for new rows: those `given`, with words and dates as in training."
+    def style(self, given):
+        "The `Style` of new rows: options of `read_table`, `given`, with words and dates as in training."
         parts = self.encoder.parts
         text = [p.name for p in parts if p.kind in ("words", "text")]
         words = [p.name for p in parts if p.kind == "words" and {*p.words} & {*GAPS}]
         words = [*words, *as_list(self.roles.index), *as_list(given.get("words"))]
         dates = {p.name: p.form for p in parts if p.kind == "date" and p.form}
-        return {"counts": self.counts, **given, "words": words, "text": text, "dates": dates}
+        own = {"words": words, "text": text, "dates": dates}
+        return Style(**{"counts": self.counts, **given, **own})
 
     def encode(self, frame):
         "Coordinates `(N, m)` of the rows of a `frame`; gaps are filled from training rows."
@@ -211,11 +212,12 @@ def read_for_fit(options, source, model):
     if not given["feature"]:
         raise UsageError("feature names no column")
     reading = {**(options.reading or {}), "index": next(map(str, given["index"]), None)}
+    style = Style(**reading)
     if isinstance(source, (str, Path)):
         drawn = model.landmarks, options.random_state, given["feature"], model.verbose
-        table, count = read_or_drawn(source, Style(**reading), *drawn)
+        table, count = read_or_drawn(source, style, *drawn)
     else:
-        table = source if isinstance(source, Table) else table_of(source, Style(**reading))
+        table = source if isinstance(source, Table) else table_of(source, style)
         count = len(table)
     named = {role: list(dict.fromkeys(table.find(*names))) for role, names in given.items()}
     table.find(*as_list(reading.get("words")))
@@ -373,10 +375,10 @@ class TableMap(Storage, BaseEstimator):
     def typed(self, table):
         "The `Table` of new rows: `table` is a path, `Table` or data frame; notes say what is new."
         check_is_fitted(self)
-        reading = self.fitted_.reading(self.reading or {})
+        style = self.fitted_.style(self.reading or {})
         if isinstance(table, (str, Path)):
-            table = read_table(table, **reading)
-        table = table if isinstance(table, Table) else table_of(table, Style(**reading))
+            table = table_at(table, style)
+        table = table if isinstance(table, Table) else table_of(table, style)
         return ready(table, self.fitted_)
 
     def place(self, table):

@@ -112,8 +112,9 @@ def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
     # of the coordinates of one column the best
     best = np.lexsort((values, owners))
     best = best[np.flatnonzero(np.diff(owners[best], append=-1))]
-    own = dict(values=values[best], chance=found.chance[best], p_values=found.p_values[best])
-    return replace(found, names=fitted.encoder.names, **own)
+    chance, p_values = found.chance[best], found.p_values[best]
+    names = fitted.encoder.names
+    return replace(found, names=names, values=values[best], chance=chance, p_values=p_values)
 
 # %% ../../nbs/11_tables/39_weights.ipynb #weights2
 def column_weights(relevance, r2, owners, X):
