@@ -184,7 +184,7 @@ class BranchContrast(Storage):
     above = property(lambda self: np.abs(self.effect) > self.chance[:, None])
 
     def order(self, k, every=False):
-        "Columns of pair `k` above chance, or `every` column, the largest effect first."
+        """Columns of pair `k` above chance, or `every` column, the largest effect first."""
         ranked = np.argsort(-np.abs(self.effect[k]), kind="stable")
         return (ranked if every else ranked[self.above[k, ranked]]).tolist()
 
@@ -207,11 +207,12 @@ class BranchContrast(Storage):
         return rows
 
     def sentences(self, most=3):
-        "One sentence a pair of branches: the `most` largest columns above chance."
+        """One sentence a pair of branches: the `most` largest columns above chance."""
         return [sentence_of(self, k, most) for k in range(len(self.pairs))]
 
     def plot(self, most=8, pairs=6):
-        "Bars of the largest effects of the first `pairs` of branches, with the chance level; a figure."
+        """Bars of the largest effects of the first `pairs` of branches, with the chance level; a
+        figure."""
         import matplotlib.pyplot as plt
 
         count = max(1, min(pairs, len(self.pairs)))

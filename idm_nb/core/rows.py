@@ -232,7 +232,7 @@ def joined_groups(groups, inverse, n):
 # %% ../../nbs/appendix/D_rows.ipynb #f7227af8
 @dataclass(frozen=True)
 class TrainingRows(Storage):
-    "Training rows, prepared once; `TrainingRows.of` makes them."
+    """Training rows, prepared once; `TrainingRows.of` makes them."""
 
     X: np.ndarray
     y: np.ndarray
@@ -249,7 +249,7 @@ class TrainingRows(Storage):
 
     @classmethod
     def of(cls, X, y, sample_weight=None, groups=None, n_pca=None):
-        "Join equal rows; `X` `(N, m)`, `y` `(N, n)`, `sample_weight` `(N,)`, `groups` `(N,)`."
+        """Join equal rows; `X` `(N, m)`, `y` `(N, n)`, `sample_weight` `(N,)`, `groups` `(N,)`."""
         first, inverse = canonical_rows(X)
         weight = np.ones(len(y)) if sample_weight is None else sample_weight
         mean, mass = mean_of(inverse, np.nan_to_num(y), weight * np.isfinite(y).all(axis=1))
@@ -279,25 +279,25 @@ class TrainingRows(Storage):
     place = cached_property(lambda s: (np.cumsum(s.known) - 1)[s.inverse[s.asked]])
 
     def without(self, out):
-        "The same rows, where the features of the distinct rows `out` `(r,)` bool are not used."
+        """The same rows, where the features of the distinct rows `out` `(r,)` bool are not used."""
         y = np.where(out[:, None], np.nan, self.y)
         return replace(self, y=y, known=self.known & ~out) if out.any() else self
 
     def coordinates_of(self, X):
-        "Coordinates `(q, k)` of checked rows `(q, m)`."
+        """Coordinates `(q, k)` of checked rows `(q, m)`."""
         return X if self.basis is None else self.basis(X)
 
     def table_of_known(self):
-        "The rows `(k, m)` with a known feature, as they were given."
+        """The rows `(k, m)` with a known feature, as they were given."""
         return where_known(self, self.X)
 
     def groups_of_known(self):
-        "Groups `(k,)` of the rows with a known feature, or None if each row is its own."
+        """Groups `(k,)` of the rows with a known feature, or None if each row is its own."""
         groups = self.groups[self.known]
         return None if len(np.unique(groups)) == len(groups) else groups
 
     def of_known(self):
-        "Coordinates, features, weights and groups of the rows with a known feature."
+        """Coordinates, features, weights and groups of the rows with a known feature."""
         weights = None if self.weights is None else self.weights[self.known]
         return self.known_coordinates, where_known(self, self.y), weights, self.groups_of_known()
 

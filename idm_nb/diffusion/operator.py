@@ -433,7 +433,7 @@ class DiffusionMap(SpectralMap):
 
     @one_thread()
     def fit(self, X, y=None):
-        "Compute the diffusion map of `X`: points `(N, m)`, distances or a kernel `(N, N)`."
+        """Compute the diffusion map of `X`: points `(N, m)`, distances or a kernel `(N, N)`."""
         table, columns = check_map_input(self, X)
         basis = PrincipalAxes(table) if self.metric == "euclidean" and sp.issparse(table) else None
         X = table if basis is None else basis(table)
@@ -475,7 +475,7 @@ class DiffusionMap(SpectralMap):
         )
 
     def extend(self, X):
-        "Eigenfunctions `(n, n_components + 1)` at new points (rows as in `fit`), constant first."
+        """Eigenfunctions `(n, n_components + 1)` at new points (rows as in `fit`), constant first."""
         check_is_fitted(self)
         if self.metric == "euclidean":
             X, basis = check_new(self, X, accept_sparse=True), vars(self).get("basis_")

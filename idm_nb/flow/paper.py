@@ -94,7 +94,7 @@ CORRECTIONS = ("bandwidth", "density", "rates", "squares")
 
 # %% ../../nbs/05_flow/10_to_the_letter.ipynb #a475b9fa
 class PaperStep(Storage):
-    "One iteration of Algorithm 2: points `x` `(N, m)`, features `y` `(N, n)`, the next points."
+    """One iteration of Algorithm 2: points `x` `(N, m)`, features `y` `(N, n)`, the next points."""
 
     def __init__(self, x, y, tau, model):
         self.x, self.y, self.tau, self.fixed, N = x, y, tau, checked_corrections(model), len(x)
@@ -132,7 +132,8 @@ class PaperStep(Storage):
     mix = property(lambda self: (self.tau, "squares" in self.fixed))
 
     def local(self, points, index, affine):
-        "Algorithm 1 at `points` `(q, m)`; `index` `(q, k)` are their neighbours, themselves first."
+        """Algorithm 1 at `points` `(q, m)`; `index` `(q, k)` are their neighbours, themselves
+        first."""
         x, y, found = self.x, self.y, []
         for part in chunks(len(points), 48 * index.shape[1] * x.shape[1]):
             steps = x[index[part]] - points[part][:, None]
@@ -142,12 +143,12 @@ class PaperStep(Storage):
         return [np.concatenate(parts) for parts in zip(*found)]
 
     def rescaled(self, functions, dimension):
-        "Step 11, from the diffusion map `(q, M)` and local dimensions `(q,)`."
+        """Step 11, from the diffusion map `(q, M)` and local dimensions `(q,)`."""
         scale = bounded_power(8 * np.pi * self.s, dimension / 4) * np.sqrt(4 * self.s)
         return scale[:, None] * functions
 
     def extend(self, new):
-        "Diffusion map `(q, M)` and dimension `(q,)` of new points, (8) with the kernel of step 7."
+        """Diffusion map `(q, M)` and dimension `(q,)` of new points, (8) with the kernel of step 7."""
         index, d = self.search.nearest(new, self.k - 1)
         index = np.hstack([index[:, :1], index])  # the new point itself stands first
         derivatives, dimension, _ = self.local(new, index, True)
@@ -304,7 +305,7 @@ class PaperIteratedDiffusionMap(
         self.cutoff, self.ties, self.random_state = cutoff, ties, random_state
 
     def fit(self, X, y):
-        "Run Algorithm 2 on points `X` `(N, m)` with features `y`, `(N,)` or `(N, n)`."
+        """Run Algorithm 2 on points `X` `(N, m)` with features `y`, `(N,)` or `(N, n)`."""
         X, columns = check_table(self, X, min_points=4)
         y, one_feature = check_features(y, len(X)), np.asarray(y).ndim == 1
         first, copies, counts = distinct_rows(X)
@@ -332,16 +333,17 @@ class PaperIteratedDiffusionMap(
     embedding_ = property(lambda self: self.embeddings_[-1])
 
     def transform_all(self, X):
-        "List like `embeddings_` for rows `X` `(q, m)`: themselves, then each iteration's embedding."
+        """List like `embeddings_` for rows `X` `(q, m)`: themselves, then each iteration's
+        embedding."""
         check_is_fitted(self)
         return moved(self.steps_, check_new(self, X))[0]
 
     def transform(self, X):
-        "Embedding `(q, M)` of rows `X` `(q, m)`: Nystrom extension through all iterations."
+        """Embedding `(q, M)` of rows `X` `(q, m)`: Nystrom extension through all iterations."""
         return self.transform_all(X)[-1]
 
     def predict(self, X):
-        "Features of rows `X` by the linear map to the diffusion coordinates of the feature."
+        """Features of rows `X` by the linear map to the diffusion coordinates of the feature."""
         check_is_fitted(self)
         values = moved(self.steps_, check_new(self, X))[1]
         for matrix in (self.to_image_, self.to_feature_):

@@ -101,22 +101,22 @@ class FittedMap(Storage):
     errors: ErrorModel | None = None
 
     def place(self, X):
-        "A `Placed` for checked rows `X` `(q, m)`."
+        """A `Placed` for checked rows `X` `(q, m)`."""
         return Placed(self, X)
 
     def lifted(self, values, branch):
-        "The feature `(q, n)` in the unit of the data, with the code of its branch."
+        """The feature `(q, n)` in the unit of the data, with the code of its branch."""
         return self.feature_scale * np.hstack([values, self.code(branch, values)])
 
     @property
     def placed_values(self):
-        "Features `(r, n)` by which the training rows are placed."
+        """Features `(r, n)` by which the training rows are placed."""
         values = self.values.copy()
         values[self.rows.known] += self.trust * self.estimate.residuals_
         return values
 
     def task(self, taus, verbose=False):
-        "The `FlowTask` for steps with these shares `taus` of the feature."
+        """The `FlowTask` for steps with these shares `taus` of the feature."""
         return FlowTask(
             points=self.rows.points,
             feature=self.lifted(self.placed_values, self.branch),
@@ -127,17 +127,17 @@ class FittedMap(Storage):
 
     @cached_property
     def embedding(self):
-        "Coordinates `(r, k)` of the distinct rows after the last step, with all columns."
+        """Coordinates `(r, k)` of the distinct rows after the last step, with all columns."""
         return self.flow.embeddings()[-1]
 
     @property
     def width(self):
-        "Columns of the output."
+        """Columns of the output."""
         return min(self.n_components or np.inf, self.embedding.shape[1])
 
     @cached_property
     def diagnostics(self):
-        "Dict of arrays, what each step did."
+        """Dict of arrays, what each step did."""
         left = np.array([remainder(self.taus, k) for k in range(len(self.taus) + 1)])
         share, known = self.fibre_share, self.rows.known
         steps = [self.rows.points, *self.flow.embeddings()]
@@ -151,7 +151,7 @@ class FittedMap(Storage):
         }
 
     def column_names(self):
-        "Names of all columns of the output: of the features, `branch0, ..., axis0, ...`."
+        """Names of all columns of the output: of the features, `branch0, ..., axis0, ...`."""
         number = lambda kind, count: [f"{kind}{k}" for k in range(count)]
         if not isinstance(self.flow, ClosedFlow):
             return number("map", self.embedding.shape[1])
@@ -260,7 +260,8 @@ class Placed:
 
 # %% ../../nbs/09_map/26_estimator.ipynb #419d95e0
 class MapViews(Storage, Predicts, MultiOutputMixin, RegressorMixin, TransformerMixin):
-    "Base of estimators whose `fit` stores a `FittedMap` as `map_`: its parts, and the methods of scikit-learn."
+    """Base of estimators whose `fit` stores a `FittedMap` as `map_`: its parts, and the methods of
+    scikit-learn."""
 
     landmarks_ = property(lambda self: self.map_.landmarks)
     estimate_ = property(lambda self: self.map_.estimate)
@@ -283,23 +284,24 @@ class MapViews(Storage, Predicts, MultiOutputMixin, RegressorMixin, TransformerM
     residuals_ = property(lambda s: s.map_.rows.given - s.map_.values[s.map_.rows.inverse])
 
     def get_feature_names_out(self, input_features=None):
-        "Names of the columns of the output: of the features, `branch0, ..., axis0, ...`."
+        """Names of the columns of the output: of the features, `branch0, ..., axis0, ...`."""
         check_is_fitted(self)
         return np.array(self.map_.column_names()[: self.map_.width], dtype=object)
 
     def place(self, X):
-        "A `Placed` for the rows `X` `(q, m)`, dense or sparse: values, errors, branch, embedding."
+        """A `Placed` for the rows `X` `(q, m)`, dense or sparse: values, errors, branch, embedding."""
         check_is_fitted(self)
         return self.map_.place(check_new(self, X, accept_sparse=True))
 
     @one_thread()
     def transform(self, X):
-        "Coordinates `(q, k)` of the rows `X` `(q, m)` in the learned geometry."
+        """Coordinates `(q, k)` of the rows `X` `(q, m)` in the learned geometry."""
         return self.place(X).embedding
 
     @one_thread()
     def transform_all(self, X):
-        "Coordinates of the rows `X` `(q, m)` after every step, `X` first: a list as `embeddings_`."
+        """Coordinates of the rows `X` `(q, m)` after every step, `X` first: a list as
+        `embeddings_`."""
         placed = self.place(X)
         return [placed.X, *placed.embeddings]
 
@@ -334,11 +336,11 @@ class MapViews(Storage, Predicts, MultiOutputMixin, RegressorMixin, TransformerM
         return nearest(known, self.place(X).embedding, k)[::-1]
 
     def assign(self, X):
-        "Branch `(q,)` of the level sets on which each of the rows `X` lies."
+        """Branch `(q,)` of the level sets on which each of the rows `X` lies."""
         return self.place(X).branch
 
     def assign_proba(self, X):
-        "Probability `(q, n_branches)` of each branch for the rows `X`."
+        """Probability `(q, n_branches)` of each branch for the rows `X`."""
         return self.place(X).probability
 
     def plot(self, color="feature", ax=None, **options):

@@ -183,7 +183,7 @@ class ErrorModel(Storage):
         return self.variance(self.axes(X), np.broadcast_to(beyond, len(X)))
 
     def __call__(self, X, values=None, variance=None, hidden=0.0):
-        "Standard errors `(q, f)` at rows `(q, m)`."
+        """Standard errors `(q, f)` at rows `(q, m)`."""
         points, k = self.axes(X), min(self.n_near, len(self.mass))
         asked = zip(self.searches, (points, values), strict=False)
         near = [search.nearest(at, k)[0] for search, at in asked]
@@ -195,9 +195,9 @@ class ErrorModel(Storage):
         return np.maximum(found, (variance > self.largest)[:, None] * self.spread)
 
     def quantile(self, coverage):
-        "Number of standard errors within which the share `coverage` of new rows lies."
+        """Number of standard errors within which the share `coverage` of new rows lies."""
         return quantile_of(self.ratios, self.ranks, coverage)
 
     def is_novel(self, X):
-        "Which rows `(q, m)` are unlike all training rows: `(q,)` bool."
+        """Which rows `(q, m)` are unlike all training rows: `(q,)` bool."""
         return self.posterior(X) > self.largest

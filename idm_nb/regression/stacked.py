@@ -274,7 +274,7 @@ class Predicts(OfTable):
 
 # %% ../../nbs/07_estimates/19_stacked.ipynb #b7a30001
 def errors_of(rows, values, random_state=0, hidden=None):
-    "The `ErrorModel` of rows as they were given; `values` `(k, n)`, `hidden` `(k, n)`."
+    """The `ErrorModel` of rows as they were given; `values` `(k, n)`, `hidden` `(k, n)`."""
     X, _, _, groups = rows.of_known()
     beyond, features = lengths_beyond(rows, rows.table_of_known(), X), rows.given[rows.asked]
     if rows.basis is not None:
@@ -292,9 +292,9 @@ def errors_of(rows, values, random_state=0, hidden=None):
         beyond=beyond,
     )
 
-
+# %% ../../nbs/07_estimates/19_stacked.ipynb #f1724cbe
 def fit_mixture(regressor, rows, refits=True):
-    "The `Mixture` of the candidates of a FeatureRegressor, on distinct rows."
+    """The `Mixture` of the candidates of a FeatureRegressor, on distinct rows."""
     check_n_jobs(regressor.n_jobs)
     kinds, n_jobs = checked_candidates(regressor.candidates), regressor.n_jobs
     seed = int(check_random_state(regressor.random_state).randint(2**31 - 1))

@@ -544,7 +544,8 @@ class NonlinearICA(MetricMap):
         return self.extend(X, covariances)[:, self.selected_] @ self.rotation_
 
     def fit_transform(self, X, y=None, covariances=None):
-        "Fit, and return the components of the training points; `X`, `y`, `covariances` as in `fit`."
+        """Fit, and return the components of the training points; `X`, `y`, `covariances` as in
+        `fit`."""
         return self.fit(X, y, covariances).embedding_
 
     def _metric_at(self, X, covariances=None):

@@ -238,7 +238,7 @@ class DiffeomorphismMap(MultiOutputMixin, RegressorMixin, MetricMap):
     eigenfunctions_ = property(lambda self: self.diffusion_.spectrum.functions * self._usable)
 
     def fit(self, X, y):
-        "Fit the map from the points `X` `(N, m)` of the source to their images `y` `(N, n)`."
+        """Fit the map from the points `X` `(N, m)` of the source to their images `y` `(N, n)`."""
         X, columns = check_table(self, X, min_points=4)
         Y, seed = check_features(y, len(X)), self.random_state
         test = KernelSum(Y)
@@ -279,19 +279,19 @@ class DiffeomorphismMap(MultiOutputMixin, RegressorMixin, MetricMap):
         return StretchedMetric(X, regression.predict(X, near, groups)[1]), near
 
     def extend(self, X):
-        "Eigenfunctions `(q, n_components + 1)` at new points of the source, constant first."
+        """Eigenfunctions `(q, n_components + 1)` at new points of the source, constant first."""
         return super().extend(X) * self._usable
 
     def transform(self, X):
-        "Coordinates `(q, n_components)` of source points: eigenfunctions of the image at `H(x)`."
+        """Coordinates `(q, n_components)` of source points: eigenfunctions of the image at `H(x)`."""
         return (self.extend(X) @ self.linear_map_)[:, 1:]
 
     def fit_transform(self, X, y):
-        "Fit, and return the coordinates of the source points."
+        """Fit, and return the coordinates of the source points."""
         return (self.fit(X, y).eigenfunctions_ @ self.linear_map_)[:, 1:]
 
     def predict(self, X):
-        "Images of source points `(q, m)`: `(q,)` or `(q, n)`, like `y` in `fit`."
+        """Images of source points `(q, m)`: `(q,)` or `(q, n)`, like `y` in `fit`."""
         coordinates = (self.extend(X) @ self.linear_map_)[:, 1:]
         images = self.to_image_.predict(coordinates * self.weights_)[0]
         return images[:, 0] if self._one_feature else images
@@ -302,11 +302,11 @@ class DiffeomorphismMap(MultiOutputMixin, RegressorMixin, MetricMap):
         return tags
 
     def transform_image(self, y):
-        "Coordinates `(q, n_components)` of image points `(q, n)`: the right side of the diagram."
+        """Coordinates `(q, n_components)` of image points `(q, n)`: the right side of the diagram."""
         check_is_fitted(self)
         y = np.asarray(y, dtype=float)
         return self.image_map_.extend(check_points(y[:, None] if y.ndim == 1 else y, "y"))[:, 1:]
 
     def inverse_predict(self, y):
-        "Source points `(q, m)` of image points `(q, n)`."
+        """Source points `(q, m)` of image points `(q, n)`."""
         return self.to_source_.predict(self.transform_image(y) * self.weights_)[0]

@@ -41,7 +41,7 @@ def as_list(names):
 # %% ../../nbs/11_tables/32_cells.ipynb #d9c578e7
 @dataclass(frozen=True)
 class Style:
-    "How a table is written; the fields are those of `read_table`."
+    """How a table is written; the fields are those of `read_table`."""
 
     index: str | None = None
     decimal: str = "."
@@ -73,12 +73,12 @@ class Style:
 
     @cached_property
     def codes(self):
-        "Numbers that mean a gap; they may be given with a point or a comma."
+        """Numbers that mean a gap; they may be given with a point or a comma."""
         plain = (mark.replace(",", ".") for mark in self.missing)
         return [float(mark) for mark in plain if is_number(mark)]
 
     def option(self, name, value):
-        "An option of `TableMap` as it is typed: in Python, or for the command in a shell."
+        """An option of `TableMap` as it is typed: in Python, or for the command in a shell."""
         if self.shell:
             words = [] if value is True else map(str, as_list(value))
             return shlex.join([f"--{name}", *words])
@@ -90,7 +90,7 @@ class Style:
         )
 
     def number(self, cell):
-        "The number in a cell, NaN in a gap; a `ValueError` if there is none."
+        """The number in a cell, NaN in a gap; a `ValueError` if there is none."""
         if not isinstance(cell, str):
             return np.nan if cell is None else float(cell)
         cell = cell.strip().replace("\u2212", "-")  # the minus sign of typesetters
@@ -106,7 +106,7 @@ class Style:
 
 
 def is_number(value, style=None):
-    "Whether a `value` can be read as a number that is written in a `style` (default None: plain)."
+    """Whether a `value` can be read as a number that is written in a `style` (default None: plain)."""
     try:
         return bool((style or Style()).number(value) or True) and str(value).strip() != ""
     except (TypeError, ValueError):
@@ -143,7 +143,7 @@ def remedy(cells, style):
 
 # %% ../../nbs/11_tables/32_cells.ipynb #2af68d98
 def date_formats(cell):
-    "Formats in which a cell of text may be a date."
+    """Formats in which a cell of text may be a date."""
     from pandas.tseries.api import guess_datetime_format
 
     if re.fullmatch(r"\d{1,2}:\d\d(:\d\d)?", cell):
@@ -156,7 +156,7 @@ def date_formats(cell):
 
 
 def as_dates(cells, known_form=None):
-    "Cells as dates, or None if they are not dates of one format; `cells` `(N,)`."
+    """Cells as dates, or None if they are not dates of one format; `cells` `(N,)`."""
     known = cells.dropna()
     if known.empty or not re.fullmatch(DATE, known.iloc[0]) or not known.str.fullmatch(DATE).all():
         return None
@@ -171,7 +171,7 @@ def as_dates(cells, known_form=None):
 
 
 def typed(column, style):
-    "A column as numbers, truth values, dates or words, gaps as NaN, NaT or None; `column` `(N,)`."
+    """A column as numbers, truth values, dates or words, gaps as NaN, NaT or None; `column` `(N,)`."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         words = column.dtype.categories.dtype
         column = column.astype(words if column.notna().all() else object)
@@ -193,7 +193,7 @@ def typed(column, style):
 
 
 def without_codes(column, style):
-    "The numbers of a `column` `(N,)`, codes of gaps in its `style` as NaN."
+    """The numbers of a `column` `(N,)`, codes of gaps in its `style` as NaN."""
     plain = isinstance(column.dtype, np.dtype) or column.notna().all()
     if plain and not style.codes and column.dtype.kind in "iuf":
         return column
@@ -202,7 +202,7 @@ def without_codes(column, style):
 
 
 def usable(column, style):
-    "The numbers of a `column` `(N,)`, and what is wrong with them, or None."
+    """The numbers of a `column` `(N,)`, and what is wrong with them, or None."""
     values = column.to_numpy(float) if column.dtype.kind in "iuf" else np.zeros(1)
     bad = np.abs(values) > LARGEST  # false for NaN
     if not bad.any():

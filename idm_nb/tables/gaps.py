@@ -21,7 +21,7 @@ from .columns import all_coordinates, as_dense
 # %% ../../nbs/11_tables/37_gaps.ipynb #donors-code
 N_DONORS = 32  # training rows of which each lends its cells to a gap
 
-
+# %% ../../nbs/11_tables/37_gaps.ipynb #cd4a2207
 class Donors:
     """Training rows of a TableEncoder whose cells may stand in the gaps of a row: those of which
     the same is expected there; `X` `(n, m)` are encoded rows of training."""
@@ -31,7 +31,7 @@ class Donors:
 
     @cached_property
     def known(self):
-        "The training rows `(n, k)` in an order of chance, NaN for gaps."
+        """The training rows `(n, k)` in an order of chance, NaN for gaps."""
         known = self.encoder.known
         known = as_dense(self.X[:, : self.width]) if known is None else known
         return known[np.random.default_rng(0).permutation(len(known))]
@@ -41,14 +41,15 @@ class Donors:
 
     @cached_property
     def numbers(self):
-        "Mask `(k,)` of the coordinates that are numbers with more than two values."
+        """Mask `(k,)` of the coordinates that are numbers with more than two values."""
         several = [len(np.unique(c[~np.isnan(c)])) > 2 for c in self.known.T]
         kinds = np.array([part.kind for part in self.encoder.plain])
         return (kinds == "number")[self.encoder.owners[: self.width]] & several
 
     @cached_property
     def covariance(self):
-        "Mean `(k,)`; the axes `(k, r)` of the covariance, and the shares `(r,)` that are not shrunk."
+        """Mean `(k,)`; the axes `(k, r)` of the covariance, and the shares `(r,)` that are not
+        shrunk."""
         mean = np.nanmean(self.known, axis=0)
         centered = np.where(np.isnan(self.known), 0, self.known - mean)
         axes, shrinkage = PrincipalAxes(centered).axes, ledoit_wolf_shrinkage(centered)
@@ -57,14 +58,14 @@ class Donors:
         return mean, axes, variance / np.maximum(variance + floor, 1e-300)
 
     def expected(self, centered, own):
-        "What is expected at the places `own` of rows `centered` `(q, k)`, from all other places."
+        """What is expected at the places `own` of rows `centered` `(q, k)`, from all other places."""
         _, axes, shares = self.covariance
         apart = centered[:, own] - (centered @ axes * shares) @ axes[own].T
         matrix = np.eye(len(own)) - axes[own] * shares @ axes[own].T
         return centered[:, own] - np.linalg.solve(matrix, apart.T).T
 
     def fill(self, raw):
-        "Rows `raw` `(q, k)`, the gaps filled with what is expected there."
+        """Rows `raw` `(q, k)`, the gaps filled with what is expected there."""
         gaps, mean = np.isnan(raw), self.covariance[0]
         found = np.where(gaps, 0, raw - mean)
         for own, rows in patterns(gaps):
@@ -73,7 +74,8 @@ class Donors:
         return np.where(gaps, same, raw)
 
     def copies(self, raw):
-        "Copies `(q, n, k)` of rows `raw` `(q, k)`; in each, one training row lends cells to the gaps."
+        """Copies `(q, n, k)` of rows `raw` `(q, k)`; in each, one training row lends cells to the
+        gaps."""
         gaps, mean = np.isnan(raw), self.covariance[0]
         centered, lacking = np.where(gaps, 0, raw - mean), np.isnan(self.known)
         found = np.repeat(raw[:, None], self.count, axis=1)
@@ -88,31 +90,33 @@ class Donors:
         return found
 
     def encode(self, frame):
-        "Coordinates `(N, m)` of a `frame`, gaps filled; training rows are encoded as they were."
+        """Coordinates `(N, m)` of a `frame`, gaps filled; training rows are encoded as they were."""
         return self.encoder.encode(frame, self.fill)
 
     def gaps_of(self, frame):
-        "Mask `(N, k)` of the coordinates of a `frame` that are gaps."
+        """Mask `(N, k)` of the coordinates of a `frame` that are gaps."""
         plain = self.encoder.plain
         whole = [frame[part.name].isna() & (part.kind != "text") for part in plain]
         whole = np.array(whole, bool).reshape(len(plain), len(frame)).T
         return whole[:, self.encoder.owners[: self.width]]
 
     def marked(self, X):
-        "Mask `(N, k)` of the coordinates of encoded rows `X` `(N, m)` that were gaps, by their marks."
+        """Mask `(N, k)` of the coordinates of encoded rows `X` `(N, m)` that were gaps, by their
+        marks."""
         found, own = np.zeros((X.shape[0], len(self.encoder.plain)), bool), self.encoder.marked
         found[:, own] = as_dense(X[:, self.width : self.width + len(own)]) > 0
         return found[:, self.encoder.owners[: self.width]]
 
     def lent(self, X, gaps):
-        "Encoded rows `X` `(q, m)`, with cells in the `gaps` `(q, k)` as in their first copies."
+        """Encoded rows `X` `(q, m)`, with cells in the `gaps` `(q, k)` as in their first copies."""
         raw = np.where(gaps, np.nan, as_dense(X[:, : self.width]))
         for piece in chunks(len(raw), 8 * N_DONORS * raw.shape[1]):
             raw[piece] = self.copies(raw[piece])[:, 0]
         return all_coordinates([raw, X[:, self.width :]])
 
     def means(self, call, X, gaps):
-        "Means `(q, w)` of `call(copies)` over all copies of encoded rows `X` `(q, m)` with `gaps` `(q, k)`."
+        """Means `(q, w)` of `call(copies)` over all copies of encoded rows `X` `(q, m)` with `gaps`
+        `(q, k)`."""
         marks, found = np.zeros(len(self.encoder.marked)), []
         for rows in chunks(len(gaps), 8 * N_DONORS * X.shape[1]):
             raw = np.where(gaps[rows], np.nan, as_dense(X[rows, : self.width]))
@@ -124,7 +128,7 @@ class Donors:
 
 
 def patterns(gaps):
-    "For each set of places with gaps in a mask `(q, k)`: the places, and the rows that have them."
+    """For each set of places with gaps in a mask `(q, k)`: the places, and the rows that have them."""
     sets, kind = np.unique(gaps, axis=0, return_inverse=True)
     order = np.argsort(kind := kind.ravel(), kind="stable")
     rows = np.split(order, np.flatnonzero(np.diff(kind[order])) + 1)

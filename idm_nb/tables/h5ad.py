@@ -122,7 +122,8 @@ PANEL = 100  # genes, up to which each is a column of its own
 
 
 def columns_in_h5ad(path, counts=None):
-    "Columns `(N,)` of the cells of an `.h5ad` file, names of those that are data, and whether the genes were counts."
+    """Columns `(N,)` of the cells of an `.h5ad` file, names of those that are data, and whether the
+    genes were counts."""
     open_file, read_elem, _ = tools()
     try:
         file = open_file(path, "r")

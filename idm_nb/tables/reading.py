@@ -395,7 +395,7 @@ def next_frame(reader, path, style, names, above):
 
 # %% ../../nbs/11_tables/34_reading.ipynb #e98b5d49
 def read_sheet(path, style):
-    "Table of a sheet of the Excel file `path` in a `style`: the one it names, or the first."
+    """Table of a sheet of the Excel file `path` in a `style`: the one it names, or the first."""
     with pd.ExcelFile(path) as book:
         sheets = book.sheet_names
         sheet = style.sheet or sheets[0]
@@ -417,14 +417,14 @@ def read_sheet(path, style):
 
 
 def array_columns(name, array, path):
-    "Columns of an array, a dict: one, or `name0, name1, ...`; `array` `(N,)`."
+    """Columns of an array, a dict: one, or `name0, name1, ...`; `array` `(N,)`."""
     if array.ndim not in (1, 2):
         raise ValueError(f"{path}: {name} has {array.ndim} dimensions; a table has one or two")
     return {name: array} if array.ndim == 1 else {f"{name}{i}": c for i, c in enumerate(array.T)}
 
 
 def array_frames(path, style=None, rows=None, array=None):
-    "Frames of at most `rows` rows of an NPY matrix, or of an `array`: the columns `c0, c1, ...`."
+    """Frames of at most `rows` rows of an NPY matrix, or of an `array`: the columns `c0, c1, ...`."""
     array = np.load(path, mmap_mode="r", allow_pickle=False) if array is None else array
     array_columns("c", array, path)  # refuses other dimensions
     size = rows or max(1, len(array))
@@ -432,9 +432,9 @@ def array_frames(path, style=None, rows=None, array=None):
         part = np.asarray(array[start : start + size])
         yield pd.DataFrame(array_columns("c", part, path)), None, []
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #ea41576e
 def read_arrays(path, style):
-    "Table of the arrays of an NPZ file."
+    """Table of the arrays of an NPZ file."""
     arrays = np.load(path, allow_pickle=False)
     found = {name: array_columns(name, arrays[name], path) for name in arrays}
     distinct([*chain(*found.values())], path, "an array")
@@ -447,7 +447,7 @@ def read_arrays(path, style):
 
 
 def arrow_frames(path, style, rows=None):
-    "Frames of about `rows` rows of a Parquet or feather file; a frame's index names the rows."
+    """Frames of about `rows` rows of a Parquet or feather file; a frame's index names the rows."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -465,7 +465,7 @@ def arrow_frames(path, style, rows=None):
 
 
 def read_records(path, style):
-    "Table of a JSON file: a list of records, one record a line (`.jsonl`), or columns by name."
+    """Table of a JSON file: a list of records, one record a line (`.jsonl`), or columns by name."""
     text = Path(path).read_text(encoding=style.encoding or "utf-8-sig")
     lines = [line for line in text.splitlines() if line.strip()]
     found = [*map(json.loads, lines)] if ending(path) == ".jsonl" else json.loads(text)
@@ -479,7 +479,7 @@ def read_records(path, style):
 
 
 def with_index(frame):
-    "A `frame` whose index has a name, unless it only counts the rows."
+    """A `frame` whose index has a name, unless it only counts the rows."""
     if isinstance(frame.index, (pd.RangeIndex, pd.MultiIndex)):
         return frame
     return frame.rename_axis("index") if frame.index.name in (None, "__index_level_0__") else frame

@@ -74,13 +74,13 @@ FEW_CLASSES = 10  # different whole numbers, up to which a feature may be the nu
 
 
 def features_of(table, names, order=None):
-    "Features `(N, n)` of a `Table`, the columns `names`, and notes on them."
+    """Features `(N, n)` of a `Table`, the columns `names`, and notes on them."""
     values, notes = zip(*(feature_of(table, name, order) for name in names))
     return np.column_stack(values), sum(notes, [])
 
 
 def feature_of(table, name, order):
-    "The column `name` of a `Table` as numbers `(N,)`, NaN for gaps, and notes on it."
+    """The column `name` of a `Table` as numbers `(N,)`, NaN for gaps, and notes on it."""
     column, notes = table.frame[name], []
     if column.dtype.kind == "O":
         return ordered(table, name, order), []
@@ -104,7 +104,7 @@ def feature_of(table, name, order):
 
 
 def ordered(table, name, order):
-    "A feature of words as 0, 1, 2, ... `(N,)`, NaN for gaps."
+    """A feature of words as 0, 1, 2, ... `(N,)`, NaN for gaps."""
     column = table.frame[name]
     words = sorted(column.dropna().unique())
     order = table.orders.get(name) if order is None else as_list(order)
@@ -113,7 +113,8 @@ def ordered(table, name, order):
         then = ["low", "mid", "high"] if len(words) > 3 else words
         raise ValueError(
             f"{table.source}: feature {name!r} holds words ({shown}). If they have an order, type "
-            f"{table.style.option('order', then)} (from low to high); classes without an order need a classifier"
+            f"{table.style.option('order', then)} (from low to high); "
+            f"classes without an order need a classifier"
         )
     missing = [word for word in words if word not in order]
     if missing:

@@ -67,7 +67,7 @@ MOST_SHOWN = 20  # columns of a wide table that are shown with its rows
 
 @dataclass(frozen=True)
 class FittedTable(Storage):
-    "Everything that `TableMap.fit` learns."
+    """Everything that `TableMap.fit` learns."""
 
     roles: Roles
     source: str
@@ -90,12 +90,12 @@ class FittedTable(Storage):
 
     @property
     def graph(self):
-        "The `ReebGraph` of the map; None for several features."
+        """The `ReebGraph` of the map; None for several features."""
         return reeb_graph(self.model) if len(self.branches.nodes) else None
 
     @property
     def alone(self):
-        "Branches with the rows of one group only, as a dict to this group."
+        """Branches with the rows of one group only, as a dict to this group."""
         groups, count = self.rows.groups, self.branches.n_branches
         if groups is None or count == 1:
             return {}
@@ -104,13 +104,14 @@ class FittedTable(Storage):
 
     @property
     def too_few_groups(self):
-        "The number of groups if the signs of so few cannot be rare enough for any column, else 0."
+        """The number of groups if the signs of so few cannot be rare enough for any column, else 0."""
         groups = [part.groups for part in (self.rows, self.kept) if part.groups is not None]
         count = len(np.unique(np.concatenate(groups))) if groups else 0
         return count if 0.5**count > 0.05 and count else 0
 
     def style(self, given):
-        "The `Style` of new rows: options of `read_table`, `given`, with words and dates as in training."
+        """The `Style` of new rows: options of `read_table`, `given`, with words and dates as in
+        training."""
         parts = self.encoder.parts
         text = [p.name for p in parts if p.kind in ("words", "text")]
         words = [p.name for p in parts if p.kind == "words" and {*p.words} & {*GAPS}]
@@ -120,11 +121,12 @@ class FittedTable(Storage):
         return Style(**{"counts": self.counts, **given, **own})
 
     def encode(self, frame):
-        "Coordinates `(N, m)` of the rows of a `frame`; gaps are filled from training rows."
+        """Coordinates `(N, m)` of the rows of a `frame`; gaps are filled from training rows."""
         return self.donors.encode(frame)
 
     def place(self, frame):
-        "`Placed` rows of a typed `frame`; words that are not known, see `TableEncoder`, make a row novel."
+        """`Placed` rows of a typed `frame`; words that are not known, see `TableEncoder`, make a
+        row novel."""
         known, unknown = self.model.map_, self.encoder.unknown(frame)
         if self.donors.gaps_of(frame).any():
             placed = PlacedWithGaps(known, self.donors, frame)
@@ -135,40 +137,40 @@ class FittedTable(Storage):
         return placed
 
     def decoded(self, placed):
-        "Predictions and errors of `placed` rows, `(q, n)` each, in the units of the table."
+        """Predictions and errors of `placed` rows, `(q, n)` each, in the units of the table."""
         errors = self.coding.decode_errors(placed.values, placed.errors)
         return self.coding.decode(placed.values), errors
 
     @cached_property
     def placed_kept(self):
-        "`Placed` rows that were kept back."
+        """`Placed` rows that were kept back."""
         return self.place(self.kept.frame)
 
     @cached_property
     def relevance(self):
-        "`Relevance` of the data columns; a file holds it, if it was computed before."
+        """`Relevance` of the data columns; a file holds it, if it was computed before."""
         return self.known or relevance_of(self)
 
     @property
     def weights(self):
-        "Weight `(m,)` of each coordinate in distances, that of its column."
+        """Weight `(m,)` of each coordinate in distances, that of its column."""
         owners, known = self.encoder.owners, self.model.map_
         return column_weights(self.relevance.values, known.verdict.r2, owners, known.rows.X)[0][
             owners
         ]
 
     def relevant_names(self):
-        "Names of the data columns above chance, the most relevant first."
+        """Names of the data columns above chance, the most relevant first."""
         return [name for name, *_, passed in self.relevance.ranked() if passed]
 
     def ranked_names(self):
-        "Names of the data columns, the most relevant first; of a wide table the first twenty."
+        """Names of the data columns, the most relevant first; of a wide table the first twenty."""
         names = [name for name, *_ in self.relevance.ranked()]
         return names[:MOST_SHOWN] if len(names) > MOST_AXES else names
 
     @cached_property
     def contrast(self):
-        "`BranchContrast` of the training rows, in the columns of the table and in their words."
+        """`BranchContrast` of the training rows, in the columns of the table and in their words."""
         X, groups, graph = self.encode(self.rows.frame), self.rows.groups, self.graph or self.model
         table, columns = columns_to_compare(
             self.rows.columns, X, self.encoder, self.roles.described
@@ -176,9 +178,10 @@ class FittedTable(Storage):
         feature = self.roles.features[0]
         return branch_contrast(graph, X, groups=groups, name=feature, table=table, columns=columns)
 
-
+# %% ../../nbs/11_tables/42_table_map.ipynb #056bb6de
 def columns_to_compare(columns, X, encoder, described):
-    "Rows `(N, m)` whose `columns` are compared between branches, and names of these; `X` `(N, k)`, as encoded."
+    """Rows `(N, m)` whose `columns` are compared between branches, and names of these; `X` `(N,
+    k)`, as encoded."""
     if described:
         return columns[described[0]].table, columns[described[0]].names
     if encoder.many:
@@ -368,12 +371,13 @@ class TableMap(Storage, BaseEstimator):
 
     @one_thread()
     def fit(self, table):
-        "Fit a `table`: a path that `read_table` reads, a `Table`, or a pandas or polars data frame."
+        """Fit a `table`: a path that `read_table` reads, a `Table`, or a pandas or polars data
+        frame."""
         self.fitted_ = fit_table(self, table)
         return self
 
     def typed(self, table):
-        "The `Table` of new rows: `table` is a path, `Table` or data frame; notes say what is new."
+        """The `Table` of new rows: `table` is a path, `Table` or data frame; notes say what is new."""
         check_is_fitted(self)
         style = self.fitted_.style(self.reading or {})
         if isinstance(table, (str, Path)):
@@ -382,7 +386,8 @@ class TableMap(Storage, BaseEstimator):
         return ready(table, self.fitted_)
 
     def place(self, table):
-        "The rows of a `table`, see `predict`, as `Placed`: values, errors, branch, embedding, novelty."
+        """The rows of a `table`, see `predict`, as `Placed`: values, errors, branch, embedding,
+        novelty."""
         return self.fitted_.place(self.typed(table).frame)
 
     def predict(self, table, coordinates=False):
@@ -429,7 +434,8 @@ class TableMap(Storage, BaseEstimator):
         return other_ways(self.fitted_, self.typed(row).frame, n, branch)
 
     def relevance(self):
-        "DataFrame with `column`, `relevance`, `p_value` and `above_chance`, the most relevant first."
+        """DataFrame with `column`, `relevance`, `p_value` and `above_chance`, the most relevant
+        first."""
         check_is_fitted(self)
         names = ("column", "relevance", "p_value", "above_chance")
         return pd.DataFrame(self.relevance_.ranked(), columns=names)
@@ -440,6 +446,6 @@ class TableMap(Storage, BaseEstimator):
         return short_report(self.fitted_)
 
     def report(self, path=None):
-        "The report, a page of HTML; written to `path`, or returned if it is None."
+        """The report, a page of HTML; written to `path`, or returned if it is None."""
         page = table_report(self.fitted_)
         return page if path is None else Path(path).write_text(page, encoding="utf-8") and None
