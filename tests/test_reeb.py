@@ -365,3 +365,11 @@ def test_a_valley_of_the_density_is_no_gap():
     torus = np.c_[(2 + np.cos(a)) * np.cos(b), (2 + np.cos(a)) * np.sin(b), np.sin(a)]
     graph = ReebGraph(np.c_[torus, 0.3 * rng.normal(size=(3000, 7))], torus[:, 0])
     assert (graph.n_pieces, graph.n_loops, graph.n_ends) == (1, 1, 2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_rows_change_neither_pieces_nor_branches(seed):
+    X, y, _ = groups_apart(np.random.default_rng(seed), decimals=0)
+    assert len(np.unique(X, axis=0)) < 600
+    graph, plain = reeb_graph(X, y), Branches(X, y)
+    assert (graph.n_pieces, len(graph.branches)) == (plain.n_pieces, plain.n_branches) == (4, 4)
