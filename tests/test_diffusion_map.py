@@ -59,7 +59,7 @@ def test_a_fit_that_fails_leaves_the_answers_of_the_first(monkeypatch):
     model = DiffusionMap(6, random_state=0).fit(POINTS)
     before, moved = dict(vars(model)), model.transform(NEW)
     wide = np.c_[NEW, NEW[:, 0]]
-    for name in ("choose_bandwidth", "NeighborGraph", "Diffusion"):  # early, later and last
+    for name in ("choose_bandwidth", "RadiusGraph", "Diffusion"):  # early, later and last
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(module, name, stopped)
             model.fit(wide)
@@ -84,7 +84,7 @@ def test_the_order_of_the_points_does_not_matter():
 def test_pieces_are_reported_and_coordinates_are_finite():
     apart = np.vstack([POINTS[:300], POINTS[300:600] + 50, POINTS[600:700] - 50])
     with pytest.warns(
-        UserWarning, match=r"falls into 3 pieces \(sizes 300, 300, 100\).*n_neighbors=80"
+        UserWarning, match=r"falls into 3 pieces \(sizes 300, 300, 100\).*a larger epsilon than"
     ):
         model = DiffusionMap(5, n_neighbors=40, random_state=0).fit(apart)
     assert model.n_connected_components_ == 3
@@ -108,7 +108,7 @@ def test_gaussian_cloud_in_ten_dimensions_converges():
     X = np.random.default_rng(0).normal(size=(3000, 10))
     model = DiffusionMap(10, random_state=0).fit(X)
     operator, xi = model.diffusion_.operator, model.markov_eigenvalues_
-    vectors = model.eigenfunctions_ * operator.scale[:, None]
+    vectors = model.diffusion_.spectrum.functions * operator.scale[:, None]
     vectors /= np.linalg.norm(vectors, axis=0)
     assert np.abs(operator.symmetric @ vectors - vectors * xi).max() < 1e-8
     assert np.isclose(xi[0], 1, atol=1e-10) and np.all(np.diff(xi) <= 0)
@@ -147,10 +147,7 @@ def test_the_number_of_neighbours_grows(n_points, count):
 
 def test_the_kernel_of_many_points_fits_into_memory():
     test = KernelSum(Circle().sample(60_000, random_state=0).points)
-    assert test.reach(test.epsilon) * 60_000 < 2.1e7
-    # cut off where it is small, not in the middle
-    radius = np.sqrt(-2 * np.log(1e-3) * test.epsilon)
-    assert test.count_within(radius) < test.reach(test.epsilon)
+    assert test.count_within(test.kernel.radius(test.epsilon)) * 60_000 < 2.1e7
 
 
 def test_an_uneven_circle_converges():
@@ -169,5 +166,5 @@ def test_few_neighbours_keep_the_bandwidth_small(sparse):
         model = DiffusionMap(2, metric="precomputed", random_state=0).fit(graph.maximum(graph.T))
     else:
         model = DiffusionMap(2, n_neighbors=64, random_state=0).fit(points)
-    assert model.epsilon_ < 1.2 * model.kernel_sum_.plateau
+    assert model.epsilon_ < 2.5 * model.kernel_sum_.plateau  # 35 times for all points
     assert np.abs(model.laplacian_eigenvalues_[1:] + 1).max() < 0.1

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.spatial import cKDTree
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,12 +27,18 @@ from ..core.files import Storage
 from ..core.rows import PrincipalAxes, RowLookup, mean_of_copies
 from ..core.work import one_thread
 from idm_nb.diffusion.numerics import (
+    FLOOR,
+    GAUSSIAN,
+    Gaussian,
+    Kernel,
     KernelSum,
     NeighborGraph,
+    RadiusGraph,
     leading_eigenpairs,
     row_index,
     squared_lengths,
     warn_if_apart,
+    whole_dimension,
 )
 
 # %% ../../nbs/01_diffusion_maps/03_isometry.ipynb #f1ca4259
@@ -75,17 +82,23 @@ class EuclideanMetric(Metric):
         return squared_lengths(self.points, other.points, rows, columns)
 
 # %% ../../nbs/01_diffusion_maps/03_isometry.ipynb #a5cb8099
-def kernel_matrix(metric, edges, epsilon, new=None):
-    "Gaussian kernel `exp(-length^2 / (2 epsilon))` on the edges of a neighbourhood."
+def row_weights(profile, u, indptr):
+    "Kernel weights of new rows at `u` `(e,)`; where all of a row vanish, `u` is measured from its nearest."
+    rows, least = row_index(indptr), np.full(len(indptr) - 1, np.inf)
+    np.minimum.at(least, rows, u)
+    far = profile(least) < 1e-100
+    return profile(u - np.where(far, least, 0)[rows] if far.any() else u)
+
+
+def kernel_matrix(metric, edges, epsilon, new=None, profile=GAUSSIAN):
+    "Kernel `profile(length^2 / epsilon)` on the edges of a neighbourhood."
     rows, columns = edges.rows, edges.indices
     here = metric if new is None else new
-    directions = [here.squared_lengths(metric, rows, columns)]
+    lengths = [here.squared_lengths(metric, rows, columns)]
     if not metric.symmetric:
-        directions.append(metric.squared_lengths(here, columns, rows))
-    if new is not None:
-        shortest = np.minimum.reduceat(np.minimum.reduce(directions), edges.indptr[:-1])
-        directions = [lengths - shortest[rows] for lengths in directions]
-    weights = sum(np.exp(-lengths / (2 * epsilon)) for lengths in directions) / len(directions)
+        lengths.append(metric.squared_lengths(here, columns, rows))
+    value = profile if new is None else lambda u: row_weights(profile, u, edges.indptr)
+    weights = sum(value(length / epsilon) for length in lengths) / len(lengths)
     shape = (len(edges.indptr) - 1, len(metric.points))
     return sp.csr_matrix((weights, columns, edges.indptr), shape=shape)
 
@@ -95,9 +108,9 @@ class DiffusionOperator(Storage):
 
     _not_saved = ("symmetric",)  # only the eigensolver needs it
 
-    def __init__(self, kernel, epsilon, *, alpha=1.0, keep_self=True):
-        self.epsilon, self.alpha = float(epsilon), float(alpha)
-        if not keep_self:
+    def __init__(self, kernel, epsilon, *, alpha=1.0, keep_self=True, profile=GAUSSIAN):
+        self.epsilon, self.alpha, self.profile = float(epsilon), float(alpha), profile
+        if not keep_self and kernel.diagonal().any():
             kernel = kernel.copy()
             kernel.setdiag(0.0)
         degrees = np.asarray(kernel.sum(axis=1)).ravel()
@@ -107,12 +120,14 @@ class DiffusionOperator(Storage):
         self.degrees = degrees
         right = self.degrees**-self.alpha
         self.scale = np.sqrt(right * (kernel @ right))
-        side = sp.diags_array(right / self.scale)
-        self.symmetric = (side @ kernel @ side).tocsr()
+        side = right / self.scale
+        entries = side[kernel.indices] * np.repeat(side, np.diff(kernel.indptr))
+        entries *= kernel.data
+        self.symmetric = sp.csr_matrix((entries, kernel.indices, kernel.indptr), kernel.shape)
 
     def density(self, dimension):
         "Sampling density `(N,)` for the volume of the kernel's metric: row sums by their integral."
-        size = -dimension / 2 * np.log(2 * np.pi * self.epsilon)
+        size = -dimension / 2 * np.log(self.epsilon) - self.profile.log_mass(dimension)
         if not abs(size) < 500:  # beyond exp(500) the squares of the eigenfunctions overflow
             raise ValueError(
                 f"dimension={dimension:g} is too many for a density at bandwidth {self.epsilon:.3g}: "
@@ -121,9 +136,6 @@ class DiffusionOperator(Storage):
         return np.exp(size) * self.degrees / len(self.degrees)
 
 # %% ../../nbs/01_diffusion_maps/03_isometry.ipynb #66f40081
-FLOOR = 1e-12  # Markov eigenvalues at or below this value carry no information
-
-
 class Spectrum(Storage):
     "Eigenvalues and normalised eigenfunctions of a `DiffusionOperator`."
 
@@ -135,8 +147,8 @@ class Spectrum(Storage):
         functions = vectors / operator.scale[:, None]
         weight = self.density ** (1 - 2 * operator.alpha)
         self.functions = functions / np.sqrt(np.mean(functions**2 * weight[:, None], axis=0))
-        positive = np.maximum(self.markov_eigenvalues, FLOOR)
-        self.laplacian_eigenvalues = 2 / operator.epsilon * np.minimum(np.log(positive), 0.0)
+        xi, epsilon = self.markov_eigenvalues, operator.epsilon
+        self.laplacian_eigenvalues = operator.profile.laplacian(xi, epsilon, dimension)
 
 # %% ../../nbs/01_diffusion_maps/03_isometry.ipynb #c7f7a8bc
 def extend(operator, kernel_rows, functions, eigenvalues):
@@ -165,6 +177,7 @@ class Diffusion(Storage):
     dimension : float, default 1, intrinsic dimension; sets the scale of density and eigenfunctions
     alpha : float, default 1: exponent of the right normalisation; 1 removes the sampling density
     keep_self : bool, default True: keep the diagonal (grids) or leave it out (random points)
+    profile : Kernel, default Gaussian()
     random_state : int or None, for the start of the eigensolver
 
     Attributes
@@ -192,12 +205,15 @@ class Diffusion(Storage):
         dimension=1.0,
         alpha=1.0,
         keep_self=True,
+        profile=GAUSSIAN,
         random_state=None,
     ):
-        self.metric, self.epsilon = metric, float(epsilon)
+        self.metric, self.epsilon, self.profile = metric, float(epsilon), profile
         if kernel is None:
-            kernel = kernel_matrix(metric, edges, self.epsilon)
-        self.operator = DiffusionOperator(kernel, self.epsilon, alpha=alpha, keep_self=keep_self)
+            kernel = kernel_matrix(metric, edges, self.epsilon, profile=profile)
+        self.operator = DiffusionOperator(
+            kernel, self.epsilon, alpha=alpha, keep_self=keep_self, profile=profile
+        )
         self.spectrum = Spectrum(self.operator, n, dimension, random_state=random_state)
         if metric is not None:  # points that coincide get one value
             self.spectrum.functions = mean_of_copies(metric.points, self.spectrum.functions)
@@ -207,8 +223,9 @@ class Diffusion(Storage):
 
         `metric` is the same kind of Metric at the q new points, `edges` is their Neighborhood.
         """
-        rows, spectrum = kernel_matrix(self.metric, edges, self.epsilon, new=metric), self.spectrum
-        return extend(self.operator, rows, spectrum.functions, spectrum.markov_eigenvalues)
+        rows = kernel_matrix(self.metric, edges, self.epsilon, new=metric, profile=self.profile)
+        functions, xi = self.spectrum.functions, self.spectrum.markov_eigenvalues
+        return extend(self.operator, rows, functions, xi)
 
 # %% ../../nbs/01_diffusion_maps/03_isometry.ipynb #50d64d2e
 def diffusion_coordinates(functions, laplacian_eigenvalues, time, *, rescaled=True, dimension=None):
@@ -247,22 +264,20 @@ def both_ways(distances):
 def stored_distances(X):
     "Distances `(n, N)`, dense or sparse, as a CSR matrix; stored zeros are distances, too."
     if sp.issparse(X):
-        return sp.csr_matrix(X, dtype=float)
+        return sp.csr_matrix(X, dtype=float, copy=True)
     (n, N), data = X.shape, np.array(X, dtype=float).ravel()
     return sp.csr_matrix((data, np.tile(np.arange(N), n), N * np.arange(n + 1)), shape=(n, N))
 
 
-def gaussian_entries(structure, squares, epsilon):
-    "Gaussian kernel of bandwidth `epsilon` of `squares`, the entries of a CSR `structure`."
-    weights = np.exp(-squares / (2 * epsilon))
-    weights[weights <= 1e-12] = 0.0  # smaller weights are rounding
-    entries = (weights, structure.indices, structure.indptr)
-    kernel = sp.csr_matrix(entries, shape=structure.shape, copy=True)
-    kernel.eliminate_zeros()
-    return kernel
+def kernel_entries(squares, profile, epsilon, new=False):
+    "Kernel on CSR `squares` `(n, N)` of distances, to `new` rows or among the training points."
+    u = squares.data / epsilon
+    weights = row_weights(profile, u, squares.indptr) if new else profile(u)
+    entries = (weights, squares.indices, squares.indptr)
+    return sp.csr_matrix(entries, shape=squares.shape, copy=True)
 
 # %% ../../nbs/01_diffusion_maps/03_isometry.ipynb #22f3503f
-def given_kernel(kind, X, epsilon):
+def given_kernel(kind, X, profile, epsilon):
     "Kernel `(N, N)` of the training points, if `X` is no table of points."
     check_symmetric(X, "a kernel" if kind == "kernel" else "a precomputed distance")
     if kind == "kernel":
@@ -274,26 +289,30 @@ def given_kernel(kind, X, epsilon):
                 f"relates that point to any; leave it out, or pass a wider kernel"
             )
         return kernel
-    distances = stored_distances(X)
-    kernel = gaussian_entries(distances, distances.data**2, epsilon)
+    squares = stored_distances(X)
+    squares.data **= 2
+    squares.data[squares.data > profile.reach * epsilon] = np.inf
+    kernel = kernel_entries(squares, profile, epsilon)
+    kernel.eliminate_zeros()
     return kernel + sp.diags_array(1 - kernel.diagonal()) if sp.issparse(X) else kernel
 
 
-def given_rows(kind, X, epsilon):
+def given_rows(kind, X, profile, epsilon):
     "Kernel `(q, N)` of new points, and the training point that each coincides with, or -1."
+    copies = np.full(X.shape[0], -1)
     if kind == "kernel":
-        return sp.csr_matrix(X), np.full(X.shape[0], -1)
-    distances = stored_distances(X)
-    rows, least = row_index(distances.indptr), np.full(X.shape[0], np.inf)
-    np.minimum.at(least, rows, distances.data)
-    copies, zero = np.full(len(least), -1), np.flatnonzero(distances.data == 0)[::-1]
-    copies[rows[zero]] = distances.indices[zero]  # the first of several
-    return gaussian_entries(distances, distances.data**2 - least[rows] ** 2, epsilon), copies
+        return sp.csr_matrix(X), copies
+    squares = stored_distances(X)
+    zero = np.flatnonzero(squares.data == 0)[::-1]
+    copies[row_index(squares.indptr)[zero]] = squares.indices[zero]  # the first of several
+    squares.data **= 2
+    return kernel_entries(squares, profile, epsilon, new=True), copies
 
 # %% ../../nbs/01_diffusion_maps/03_isometry.ipynb #01fcf9ab
 def choose_bandwidth(model, X):
-    "Bandwidth, diagonal and dimension for a `DiffusionMap` of `X`."
+    "The test, kernel, bandwidth, diagonal and dimension for a `DiffusionMap` of `X`."
     given, keep, test = not is_auto(model.epsilon), model.keep_self, None
+    profile = GAUSSIAN if is_auto(model.kernel) else model.kernel
     if model.metric == "kernel":
         if not given:
             raise ValueError("metric='kernel' needs the bandwidth of the kernel: pass epsilon=")
@@ -301,22 +320,21 @@ def choose_bandwidth(model, X):
         entries = X.data if sp.issparse(X) else X
         entries = entries[entries > 0]
         total = max(np.sum(entries) - (0 if keep else X.diagonal().sum()), 1e-300)
-        dimension = float(-2 * np.sum(entries * np.log(entries)) / total)
+        dimension = float(profile.slope(entries) / total)
     else:
-        test = KernelSum(X, precomputed=model.metric == "precomputed")
+        test = KernelSum(X, precomputed=model.metric == "precomputed", kernel=model.kernel)
         epsilon = float(model.epsilon) if given else test.epsilon
-        if not given and not is_auto(model.n_neighbors):  # not wider than they reach
-            count = test.count_for(model.n_neighbors)
-            epsilon = min(epsilon, max(test.plateau, test.at_neighbors(count)))
+        if not given and not is_auto(model.n_neighbors):
+            check_number("n_neighbors", model.n_neighbors, 1, X.shape[0] - 1, integer=True)
+            epsilon = test.for_neighbors(model.n_neighbors)
         keep = test.keep_self if is_auto(keep) else bool(keep)
         dimension = test.slope_at(epsilon if given else test.plateau, keep)
-    return test, epsilon, keep, dimension if is_auto(model.dimension) else float(model.dimension)
-
-# %% ../../nbs/01_diffusion_maps/03_isometry.ipynb #19260f53
-def whole_dimension(dimension):
-    "The dimension, rounded if it is within 1/4 of a positive integer."
-    near = round(dimension) >= 1 and abs(dimension - round(dimension)) < 0.25
-    return float(round(dimension) if near else dimension)
+        if model.metric == "euclidean":
+            profile = test.kernel
+        elif sp.issparse(X) and is_auto(model.kernel):  # cut where the graph of the distances is
+            profile = Gaussian(max(float(np.exp(-(X.max() ** 2) / (2 * epsilon))), 1e-12))
+    dimension = dimension if is_auto(model.dimension) else float(model.dimension)
+    return test, profile, epsilon, keep, dimension
 
 # %% ../../nbs/01_diffusion_maps/03_isometry.ipynb #78c7512c
 def check_map_input(model, X):
@@ -333,6 +351,8 @@ def check_map_input(model, X):
             check_number(name, getattr(model, name), 0, open_low=True)
     if not is_auto(model.n_neighbors):
         check_number("n_neighbors", model.n_neighbors, 1, integer=True)
+    if not (is_auto(model.kernel) or isinstance(model.kernel, Kernel)):
+        raise ValueError(f"kernel must be 'auto' or a Kernel, got {model.kernel!r}")
     if model.metric == "euclidean":
         return check_table(model, X, accept_sparse=True)
     check_seed(model.random_state)
@@ -384,8 +404,10 @@ class DiffusionMap(SpectralMap):
     epsilon : float or "auto", default "auto"
         Bandwidth, the variance of the kernel in each direction (a squared length). With "auto" the
         effective number of neighbours grows with that of points, @eq-spectral-count.
-    n_neighbors : int or "auto", default "auto", neighbours on which the kernel is evaluated
-        Few of them keep the automatic bandwidth small.
+    n_neighbors : int or "auto", default "auto"
+        Mean number of points within the reach of the kernel; it sets an automatic bandwidth.
+    kernel : Kernel or "auto", default "auto"
+        "auto" is a Gaussian, cut at 1e-4; from 8000 points, at 1e-2 where the dimension is clear.
     metric : "euclidean", "precomputed" or "kernel", default "euclidean"
         What `X` is: points, distances (a sparse matrix holds near pairs, such as the graph of
         `kneighbors_graph`), or the kernel itself.
@@ -421,6 +443,7 @@ class DiffusionMap(SpectralMap):
         alpha=1.0,
         epsilon="auto",
         n_neighbors="auto",
+        kernel="auto",
         metric="euclidean",
         keep_self="auto",
         dimension="auto",
@@ -428,8 +451,12 @@ class DiffusionMap(SpectralMap):
         random_state=None,
     ):
         self.n_components, self.alpha, self.epsilon = n_components, alpha, epsilon
-        self.n_neighbors, self.metric, self.keep_self = n_neighbors, metric, keep_self
-        self.dimension, self.time, self.random_state = dimension, time, random_state
+        self.n_neighbors, self.kernel, self.metric = n_neighbors, kernel, metric
+        self.keep_self, self.dimension = keep_self, dimension
+        self.time, self.random_state = time, random_state
+
+    eigenfunctions_ = property(lambda self: self.diffusion_.spectrum.functions[self.place_])
+    density_ = property(lambda self: self.diffusion_.spectrum.density[self.place_])
 
     @one_thread()
     def fit(self, X, y=None):
@@ -437,34 +464,40 @@ class DiffusionMap(SpectralMap):
         table, columns = check_map_input(self, X)
         basis = PrincipalAxes(table) if self.metric == "euclidean" and sp.issparse(table) else None
         X = table if basis is None else basis(table)
-        test, epsilon, keep_self, dimension = choose_bandwidth(self, X)
+        test, profile, epsilon, keep_self, dimension = choose_bandwidth(self, X)
         used = whole_dimension(dimension) if is_auto(self.dimension) else dimension
-        graph = rows = metric = kernel = None
+        graph = rows = None
         if self.metric == "euclidean":
-            k = test.reach(epsilon) if is_auto(self.n_neighbors) else self.n_neighbors
-            graph, rows = NeighborGraph(X, k), RowLookup(table)
-            metric = EuclideanMetric(graph.points)
+            order = cKDTree(X).indices  # neighbours lie side by side in memory
+            graph, rows = RadiusGraph(X[order], profile.radius(epsilon)), RowLookup(table)
+            kernel = kernel_entries(graph.squares(), profile, epsilon)
+            kernel = kernel + sp.eye_array(len(order), format="csr") if keep_self else kernel
         else:
-            kernel = given_kernel(self.metric, X, epsilon)
-        count = warn_if_apart(graph if kernel is None else kernel)
+            order, kernel = np.arange(X.shape[0]), given_kernel(self.metric, X, profile, epsilon)
+        count = warn_if_apart(kernel, f"a larger epsilon than {epsilon:.3g}")
         n = min(self.n_components, X.shape[0] - 1)
         diffusion = Diffusion(
-            metric,
-            graph,
+            None,
+            None,
             epsilon,
             n + 1,
             dimension=used,
             kernel=kernel,
             keep_self=keep_self,
+            profile=profile,
             alpha=self.alpha,
             random_state=self.random_state,
         )
+        if graph is not None:  # points that coincide get one value
+            spectrum = diffusion.spectrum
+            spectrum.functions = mean_of_copies(graph.points, spectrum.functions)
         return self._record(
             columns,
             kernel_sum_=test,
             epsilon_=epsilon,
             keep_self_=keep_self,
             graph_=graph,
+            place_=np.argsort(order),
             dimension_=dimension,
             dimension_used_=used,
             rows_=rows,
@@ -477,15 +510,16 @@ class DiffusionMap(SpectralMap):
     def extend(self, X):
         """Eigenfunctions `(n, n_components + 1)` at new points (rows as in `fit`), constant first."""
         check_is_fitted(self)
+        operator, functions = self.diffusion_.operator, self.diffusion_.spectrum.functions
+        xi, profile = self.markov_eigenvalues_, self.diffusion_.profile
         if self.metric == "euclidean":
-            X, basis = check_new(self, X, accept_sparse=True), vars(self).get("basis_")
-            points = X if basis is None else basis(X)  # older files have none
-            found = self.diffusion_.extend(EuclideanMetric(points), self.graph_.query(points))
-            return self.rows_.recall(X, found, self.eigenfunctions_)
+            X = check_new(self, X, accept_sparse=True)
+            squares = self.graph_.query(X if self.basis_ is None else self.basis_(X))
+            rows = kernel_entries(squares, profile, self.epsilon_, new=True)
+            return self.rows_.recall(X, extend(operator, rows, functions, xi), self.eigenfunctions_)
         X = check_matrix(self, X, reset=False)
-        rows, copies = given_rows(self.metric, X, self.epsilon_)
-        functions, operator = self.eigenfunctions_, self.diffusion_.operator
-        found = extend(operator, rows, functions, self.markov_eigenvalues_)
+        rows, copies = given_rows(self.metric, X, profile, self.epsilon_)
+        found = extend(operator, rows, functions, xi)
         found[copies >= 0] = functions[copies[copies >= 0]]
         return found
 

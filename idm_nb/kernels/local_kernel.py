@@ -13,8 +13,15 @@ from sklearn.utils import check_random_state
 
 from ..core.checks import check_choice, check_number, check_points
 from ..core.work import chunks
-from ..diffusion.numerics import KernelSum, NeighborGraph, squared_lengths
-from ..diffusion.operator import DiffusionOperator, EuclideanMetric, Metric, kernel_matrix
+from idm_nb.diffusion.numerics import (
+    GAUSSIAN,
+    Gaussian,
+    KernelSum,
+    NeighborGraph,
+    RadiusGraph,
+    squared_lengths,
+)
+from ..diffusion.operator import EuclideanMetric, Metric, kernel_entries
 
 # %% ../../nbs/02_local_kernels/05_local_kernels.ipynb #64a0c3a9
 def tangent_moments(kernel, point, tangent, *, reach=8.0, n_nodes=81):
@@ -108,16 +115,6 @@ def square_root(inverse_covariances):
     width = max(1, (values > 0).sum(axis=1).max())
     return np.swapaxes(vectors[:, :, ::-1] * np.sqrt(values)[:, None], 1, 2)[:, :width]
 
-# %% ../../nbs/02_local_kernels/05_local_kernels.ipynb #29954292
-def gaussian_profile(u):
-    "`exp(-u / 2)`: the profile of the prototypical kernel."
-    return np.exp(-u / 2)
-
-# %% ../../nbs/02_local_kernels/05_local_kernels.ipynb #b7d13d2a
-def compact_profile(dimension):
-    "Profile `max(1 - u / (d + 4), 0)`: in `d` dimensions it has the moments of the Gaussian."
-    return lambda u: np.maximum(1 - u / (dimension + 4), 0)
-
 # %% ../../nbs/02_local_kernels/05_local_kernels.ipynb #31280edf
 def neighbors_within(X, reach):
     "Largest number of other points within `reach` `(N,)` of a point, from 500 of the points `X`."
@@ -132,10 +129,9 @@ def neighbors_within(X, reach):
 def sampling_density(X):
     "Estimate the density `(N,)` of the points up to a constant factor, with an isotropic kernel."
     test = KernelSum(X)
-    reach = np.full(len(X), np.sqrt(2 * np.log(1e6) * test.epsilon))
-    graph = NeighborGraph(X, min(neighbors_within(X, reach), len(X) - 1))
-    kernel = kernel_matrix(EuclideanMetric(X), graph, test.epsilon)
-    return DiffusionOperator(kernel, test.epsilon, keep_self=test.keep_self).degrees
+    graph = RadiusGraph(X, Gaussian(1e-6).radius(test.epsilon))
+    kernel = kernel_entries(graph.squares(), GAUSSIAN, test.epsilon)
+    return np.asarray(kernel.sum(axis=1)).ravel() + test.keep_self
 
 # %% ../../nbs/02_local_kernels/05_local_kernels.ipynb #d1a7c3bf
 def _full(name, value, shape):
@@ -171,7 +167,7 @@ def local_generator(
     epsilon,
     bandwidth=None,
     density=None,
-    profile=gaussian_profile,
+    profile=GAUSSIAN,
     normalize="before",
     n_neighbors="auto",
 ):
@@ -195,11 +191,10 @@ def local_generator(
     density : None, "estimated" or (N,) array, default None
         Sampling density with respect to the volume of the manifold, up to a factor. None is for
         evenly distributed points; "estimated" takes the row sums of an isotropic kernel.
-    profile : callable, default `gaussian_profile`
+    profile : Kernel, default Gaussian()
         Kernel as a function of `u = (y - x - epsilon b)' C^-1 (y - x - epsilon b) / epsilon`, where
-        `C^-1` is `inverse_covariance`. The ratio of its second to its zeroth moment should be one,
-        as for `exp(-u / 2)` and for `compact_profile(d)`; otherwise the second-order part is
-        multiplied by that ratio.
+        `C^-1` is `inverse_covariance`. Its `variance(d)` should be one, as for `Gaussian()` and
+        `Epanechnikov(d)`; otherwise it multiplies the second-order part.
     normalize : "before" or "after", default "before"
         Divide by the row sums before or after transposing. "before" gives the adjoint of the limit;
         "after" is eq. (12) of the paper. It gives the transposed kernel's operator over the zeroth

@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import gamma
 from sklearn.metrics import euclidean_distances
 from sklearn.neighbors import radius_neighbors_graph
 from sklearn.utils import check_random_state
@@ -30,7 +31,6 @@ from idm_nb.diffusion.numerics import (
     KernelSum,
     NeighborGraph,
     Neighborhood,
-    kernel_reach,
     pieces,
     spectral_count,
     warn_if_apart,
@@ -296,6 +296,11 @@ def nearest_in_own_metric(metric, points):
     return MetricEdges(metric, -np.inf, new=without_length).indices
 
 # %% ../../nbs/10_relatives/30_nonlinear_ica.ipynb #cd888cd1
+def kernel_reach(dimension):
+    "Neighbours for which a Gaussian is above 1e-4, in effective numbers of neighbours."
+    return 1.3 * (-np.log(1e-4)) ** (dimension / 2) / gamma(dimension / 2 + 1)
+
+
 def checked_sizes(model, n_rows, dimension, grid):
     "Number of components and of neighbours, all and effective ones, and the checked `keep_self`."
     n = check_number("n_components", model.n_components, 1, integer=True)

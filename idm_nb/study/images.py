@@ -11,8 +11,8 @@ from sklearn.utils import check_random_state
 
 from ..core.checks import check_number
 from ..core.rows import distinct_rows
-from ..diffusion.numerics import KernelSum, NeighborGraph
-from ..diffusion.operator import Diffusion, EuclideanMetric
+from ..diffusion.numerics import KernelSum
+from ..diffusion.operator import DiffusionMap
 
 # %% ../../nbs/06_images/14_images.ipynb #728e3ee5
 def wave_images(theta, phi):
@@ -56,12 +56,10 @@ def functions_on(embedding, n_functions):
     if width <= 1e-12 * np.abs(embedding).max():
         raise ValueError("the model puts all rows of X in the same place: it has no functions")
     points = embedding[distinct_rows(np.round(embedding / width))[0]]
-    test = KernelSum(points)
-    # one point in each cell: as even as a grid, so the bandwidth of grids is right
-    epsilon, metric, count = test.plateau, EuclideanMetric(points), n_functions + 1
-    graph = NeighborGraph(points, test.reach(epsilon))
-    diffusion = Diffusion(metric, graph, epsilon, min(count, len(points)), random_state=0)
-    return lambda points: diffusion.extend(EuclideanMetric(points), graph.query(points))
+    # one point in each cell: as even as a grid, so the bandwidth and the diagonal of grids are right
+    epsilon = KernelSum(points).plateau
+    model = DiffusionMap(n_functions, epsilon=epsilon, keep_self=True, random_state=0)
+    return model.fit(points).extend
 
 
 class LearnedBasis:
