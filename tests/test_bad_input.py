@@ -95,7 +95,10 @@ REFUSED = [  # values of a wrong kind are refused in test_promises.py
     (DiffusionMap(n_components=0), "n_components must be an integer, 1 or more, got 0"),
     (DiffusionMap(alpha=2), "alpha must be a number, 0 or more and at most 1, got 2"),
     (DiffusionMap(dimension=0), "dimension must be a number, above 0"),
-    (DiffusionMap(n_neighbors=300), "n_neighbors must be an integer, 1 or more and at most 299, got 300"),
+    (
+        DiffusionMap(n_neighbors=300),
+        "n_neighbors must be an integer, 1 or more and at most 299, got 300",
+    ),
     (NonlinearICA(300), "n_components must be an integer, 1 or more and at most 299, got 300"),
     (NonlinearICA(rank=3), "rank must be an integer, 1 or more and at most 2, got 3"),
     (NonlinearICA(epsilon=0), "epsilon must be a number, above 0, got 0"),

@@ -108,7 +108,7 @@ def test_gaussian_cloud_in_ten_dimensions_converges():
     X = np.random.default_rng(0).normal(size=(3000, 10))
     model = DiffusionMap(10, random_state=0).fit(X)
     operator, xi = model.diffusion_.operator, model.markov_eigenvalues_
-    vectors = model.diffusion_.spectrum.functions * operator.scale[:, None]
+    vectors = model.eigenfunctions_ * operator.scale[:, None]
     vectors /= np.linalg.norm(vectors, axis=0)
     assert np.abs(operator.symmetric @ vectors - vectors * xi).max() < 1e-8
     assert np.isclose(xi[0], 1, atol=1e-10) and np.all(np.diff(xi) <= 0)

@@ -12,6 +12,9 @@ from .manifolds import feature_example as feature_example
 from .manifolds import linear_residual as linear_residual
 from .manifolds import neighbor_recall as neighbor_recall
 from .manifolds import recall_by_component as recall_by_component
+from .numerics import Epanechnikov as Epanechnikov
+from .numerics import Gaussian as Gaussian
+from .numerics import Kernel as Kernel
 from .numerics import KernelSum as KernelSum
 from .numerics import NeighborGraph as NeighborGraph
 from .operator import Diffusion as Diffusion

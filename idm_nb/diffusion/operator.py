@@ -24,7 +24,7 @@ from idm_nb.core.checks import (
     is_auto,
 )
 from ..core.files import Storage
-from ..core.rows import PrincipalAxes, RowLookup, mean_of_copies
+from ..core.rows import PrincipalAxes, RowLookup, fix_signs, mean_of_copies
 from ..core.work import one_thread
 from idm_nb.diffusion.numerics import (
     FLOOR,
@@ -104,11 +104,14 @@ def kernel_matrix(metric, edges, epsilon, new=None, profile=GAUSSIAN):
 
 # %% ../../nbs/01_diffusion_maps/03_isometry.ipynb #3a3e8515
 class DiffusionOperator(Storage):
-    """Markov matrix of a symmetric kernel, stored as the symmetric matrix that is similar to it; `kernel` `(N, N)`."""
+    """Markov matrix of a symmetric kernel, stored as the symmetric matrix that is similar to it; `kernel` `(N, N)`.
 
-    _not_saved = ("symmetric",)  # only the eigensolver needs it
+    With an `order` `(N,)` the rows of the kernel are in this order of the points.
+    """
 
-    def __init__(self, kernel, epsilon, *, alpha=1.0, keep_self=True, profile=GAUSSIAN):
+    _not_saved = ("ordered",)  # only the eigensolver needs it
+
+    def __init__(self, kernel, epsilon, *, alpha=1.0, keep_self=True, profile=GAUSSIAN, order=None):
         self.epsilon, self.alpha, self.profile = float(epsilon), float(alpha), profile
         if not keep_self and kernel.diagonal().any():
             kernel = kernel.copy()
@@ -117,13 +120,20 @@ class DiffusionOperator(Storage):
         alone = degrees < np.finfo(float).tiny  # no weight to any other point
         if alone.any():
             kernel, degrees = kernel + sp.diags_array(alone.astype(float)), degrees + alone
-        self.degrees = degrees
-        right = self.degrees**-self.alpha
-        self.scale = np.sqrt(right * (kernel @ right))
-        side = right / self.scale
+        self.place = None if order is None else np.argsort(order)
+        right = degrees**-self.alpha
+        scale = np.sqrt(right * (kernel @ right))
+        side = right / scale
         entries = side[kernel.indices] * np.repeat(side, np.diff(kernel.indptr))
         entries *= kernel.data
-        self.symmetric = sp.csr_matrix((entries, kernel.indices, kernel.indptr), kernel.shape)
+        self.ordered = sp.csr_matrix((entries, kernel.indices, kernel.indptr), kernel.shape)
+        self.degrees, self.scale = self.in_place(degrees), self.in_place(scale)
+
+    def in_place(self, values):
+        "Rows of `values` `(N, ...)`, dense or sparse, that are in the order of the kernel, point by point."
+        return values if self.place is None else values[self.place]
+
+    symmetric = property(lambda self: self.in_place(self.in_place(self.ordered).T))
 
     def density(self, dimension):
         "Sampling density `(N,)` for the volume of the kernel's metric: row sums by their integral."
@@ -141,10 +151,10 @@ class Spectrum(Storage):
 
     def __init__(self, operator, n, dimension, *, random_state=None):
         self.markov_eigenvalues, vectors = leading_eigenpairs(
-            operator.symmetric, n, random_state=random_state
+            operator.ordered, n, random_state=random_state
         )
         self.density = operator.density(dimension)
-        functions = vectors / operator.scale[:, None]
+        functions = fix_signs(operator.in_place(vectors)) / operator.scale[:, None]
         weight = self.density ** (1 - 2 * operator.alpha)
         self.functions = functions / np.sqrt(np.mean(functions**2 * weight[:, None], axis=0))
         xi, epsilon = self.markov_eigenvalues, operator.epsilon
@@ -178,6 +188,7 @@ class Diffusion(Storage):
     alpha : float, default 1: exponent of the right normalisation; 1 removes the sampling density
     keep_self : bool, default True: keep the diagonal (grids) or leave it out (random points)
     profile : Kernel, default Gaussian()
+    order : (N,) array, default None, the points to which the rows of a given kernel belong
     random_state : int or None, for the start of the eigensolver
 
     Attributes
@@ -206,13 +217,19 @@ class Diffusion(Storage):
         alpha=1.0,
         keep_self=True,
         profile=GAUSSIAN,
+        order=None,
         random_state=None,
     ):
         self.metric, self.epsilon, self.profile = metric, float(epsilon), profile
         if kernel is None:
             kernel = kernel_matrix(metric, edges, self.epsilon, profile=profile)
         self.operator = DiffusionOperator(
-            kernel, self.epsilon, alpha=alpha, keep_self=keep_self, profile=profile
+            kernel,
+            self.epsilon,
+            alpha=alpha,
+            keep_self=keep_self,
+            profile=profile,
+            order=order,
         )
         self.spectrum = Spectrum(self.operator, n, dimension, random_state=random_state)
         if metric is not None:  # points that coincide get one value
@@ -455,9 +472,6 @@ class DiffusionMap(SpectralMap):
         self.keep_self, self.dimension = keep_self, dimension
         self.time, self.random_state = time, random_state
 
-    eigenfunctions_ = property(lambda self: self.diffusion_.spectrum.functions[self.place_])
-    density_ = property(lambda self: self.diffusion_.spectrum.density[self.place_])
-
     @one_thread()
     def fit(self, X, y=None):
         """Compute the diffusion map of `X`: points `(N, m)`, distances or a kernel `(N, N)`."""
@@ -466,14 +480,14 @@ class DiffusionMap(SpectralMap):
         X = table if basis is None else basis(table)
         test, profile, epsilon, keep_self, dimension = choose_bandwidth(self, X)
         used = whole_dimension(dimension) if is_auto(self.dimension) else dimension
-        graph = rows = None
+        graph = rows = order = None
         if self.metric == "euclidean":
             order = cKDTree(X).indices  # neighbours lie side by side in memory
-            graph, rows = RadiusGraph(X[order], profile.radius(epsilon)), RowLookup(table)
-            kernel = kernel_entries(graph.squares(), profile, epsilon)
+            graph, rows = RadiusGraph(X, profile.radius(epsilon)), RowLookup(table)
+            kernel = graph.matrix(lambda squares: profile(squares / epsilon), order)
             kernel = kernel + sp.eye_array(len(order), format="csr") if keep_self else kernel
         else:
-            order, kernel = np.arange(X.shape[0]), given_kernel(self.metric, X, profile, epsilon)
+            kernel = given_kernel(self.metric, X, profile, epsilon)
         count = warn_if_apart(kernel, f"a larger epsilon than {epsilon:.3g}")
         n = min(self.n_components, X.shape[0] - 1)
         diffusion = Diffusion(
@@ -485,19 +499,19 @@ class DiffusionMap(SpectralMap):
             kernel=kernel,
             keep_self=keep_self,
             profile=profile,
+            order=order,
             alpha=self.alpha,
             random_state=self.random_state,
         )
         if graph is not None:  # points that coincide get one value
             spectrum = diffusion.spectrum
-            spectrum.functions = mean_of_copies(graph.points, spectrum.functions)
+            spectrum.functions = mean_of_copies(X, spectrum.functions)
         return self._record(
             columns,
             kernel_sum_=test,
             epsilon_=epsilon,
             keep_self_=keep_self,
             graph_=graph,
-            place_=np.argsort(order),
             dimension_=dimension,
             dimension_used_=used,
             rows_=rows,

@@ -21,7 +21,7 @@ from idm_nb.diffusion.numerics import (
     RadiusGraph,
     squared_lengths,
 )
-from ..diffusion.operator import EuclideanMetric, Metric, kernel_entries
+from ..diffusion.operator import EuclideanMetric, Metric
 
 # %% ../../nbs/02_local_kernels/05_local_kernels.ipynb #64a0c3a9
 def tangent_moments(kernel, point, tangent, *, reach=8.0, n_nodes=81):
@@ -130,7 +130,7 @@ def sampling_density(X):
     "Estimate the density `(N,)` of the points up to a constant factor, with an isotropic kernel."
     test = KernelSum(X)
     graph = RadiusGraph(X, Gaussian(1e-6).radius(test.epsilon))
-    kernel = kernel_entries(graph.squares(), GAUSSIAN, test.epsilon)
+    kernel = graph.matrix(lambda squares: GAUSSIAN(squares / test.epsilon))
     return np.asarray(kernel.sum(axis=1)).ravel() + test.keep_self
 
 # %% ../../nbs/02_local_kernels/05_local_kernels.ipynb #d1a7c3bf
