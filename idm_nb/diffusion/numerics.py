@@ -129,12 +129,13 @@ def nearest_of_others(search, queries, k, labels, own):
 
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #257b3174
 class Neighborhood(Storage):
-    "Nearest training points of given points, `(q, k + 1)`, and edges as a CSR structure."
+    "Lists of the nearest training points `(q, k + 1)` of given points, and edges as a CSR structure."
 
-    def __init__(self, neighbors, distances, indptr, indices):
-        self.neighbors, self.distances = neighbors, distances
-        self.indptr, self.indices = indptr, indices
+    def __init__(self, lists, indptr, indices):
+        self.lists, self.indptr, self.indices = lists, indptr, indices
 
+    neighbors = property(lambda self: self.lists[0])
+    distances = property(lambda self: self.lists[1])
     rows = property(lambda self: row_index(self.indptr))
 
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #b74a30eb
@@ -162,8 +163,6 @@ class NeighborGraph(Neighborhood):
     array([1., 1., 1., 1., 1.])
     """
 
-    _not_saved = ("neighbors", "distances", "indptr", "indices")  # computed again when needed
-
     def __init__(self, points, n_neighbors=64, method="auto"):
         points = check_points(points, "points")
         self.n_neighbors = k = check_number("n_neighbors", n_neighbors, 1, integer=True)
@@ -173,34 +172,29 @@ class NeighborGraph(Neighborhood):
                 f"pass n_neighbors <= {len(points) - 1} or more data"
             )
         self.search = Search(points, method, width=k + 9)
-        self._build()
-
-    def _build(self):
-        "Compute lists and edges from the points."
-        found = self.query(self.points)
-        entries = np.ones(len(found.indices)), found.indices, found.indptr
-        near = sp.csr_matrix(entries, (len(self), len(self)))
-        edges = near + near.T + sp.eye_array(len(self), format="csr")
-        self.neighbors, self.distances = found.neighbors, found.distances
-        self.indptr, self.indices = edges.indptr, edges.indices
-
-    def __getattr__(self, name):
-        if name in NeighborGraph._not_saved and "search" in vars(self):
-            self._build()
-            return vars(self)[name]
-        raise AttributeError(name)
 
     def __len__(self):
         return len(self.points)
 
     points = property(lambda self: self.search.points)
+    lists = cached_property(lambda self: self.search.nearest(self.points, self.n_neighbors + 1))
+    indptr = property(lambda self: self.edges.indptr)
+    indices = property(lambda self: self.edges.indices)
+
+    @cached_property
+    def edges(self):
+        "Symmetric CSR `(N, N)` of the edges."
+        found, n = self.lists[0], len(self)
+        ends = np.arange(0, found.size + 1, found.shape[1])
+        near = sp.csr_matrix((np.ones(found.size), found.ravel(), ends), (n, n))
+        return near + near.T + sp.eye_array(n, format="csr")
 
     def query(self, queries):
         "`Neighborhood` of new points `(q, m)`: the `n_neighbors + 1` nearest training points."
         queries = np.ascontiguousarray(queries, dtype=np.float64)
-        index, distance = self.search.nearest(queries, self.n_neighbors + 1)
-        indptr = np.arange(0, index.size + 1, index.shape[1])
-        return Neighborhood(index, distance, indptr, index.ravel())
+        lists = self.search.nearest(queries, self.n_neighbors + 1)
+        ends = np.arange(0, lists[0].size + 1, lists[0].shape[1])
+        return Neighborhood(lists, ends, lists[0].ravel())
 
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #acfdfa9b
 WIDE = 60  # columns above which a k-d tree looks at nearly all pairs
@@ -406,7 +400,6 @@ class Epanechnikov(Kernel):
 
     def __call__(self, u):
         return np.maximum(1 - u / self.reach, 0)
-
 
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #feb03f42
 GAUSSIAN = Gaussian()  # the default everywhere

@@ -541,14 +541,3 @@ class DiffusionMap(SpectralMap):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise, tags.input_tags.sparse = self.metric != "euclidean", True
         return tags
-
-# %% ../../nbs/01_diffusion_maps/03_isometry.ipynb #acad9776
-def choose_time(model, n_coordinates, accuracy=0.2):
-    "Least time after which a coordinate of a fitted map is below `accuracy` times the first."
-    check_is_fitted(model)
-    most = len(model.markov_eigenvalues_) - 1
-    n = check_number("n_coordinates", n_coordinates, 2, most, integer=True)
-    check_number("accuracy", accuracy, 0, 1, open_low=True)
-    ratio = model.markov_eigenvalues_[1] / max(model.markov_eigenvalues_[n], FLOOR)
-    steps = np.ceil(np.log(1 / accuracy) / np.log(max(ratio, 1 + 1e-12)))
-    return float(steps * model.epsilon_ / 2)

@@ -286,7 +286,7 @@ class MetricEdges(Neighborhood):
         pairs = (np.ones(len(i), dtype=np.int8), (i, j))
         graph = sp.csr_matrix(pairs, shape=(len(first.points), N))
         graph.sum_duplicates()
-        super().__init__(None, None, graph.indptr, graph.indices)
+        super().__init__(None, graph.indptr, graph.indices)
 
 # %% ../../nbs/10_relatives/30_nonlinear_ica.ipynb #9724401b
 def nearest_in_own_metric(metric, points):
