@@ -7,7 +7,6 @@ import scipy.sparse as sp
 
 from idm_nb import IteratedDiffusionMap, TableMap, feature_relevance
 from idm_nb.command.command_line import main
-from idm_nb.study import relevance_baseline
 from idm_nb.tables.h5ad import SparseRows
 from idm_nb.tables.reading import table_of
 
@@ -109,9 +108,9 @@ def test_other_columns_stand_beside_sparse_ones(cells):
 
 def test_relevance_of_wide_rows_is_that_of_dense_ones(cells, fitted):
     X = fitted.fitted_.encode(fitted.fitted_.rows.frame)
-    dense = feature_relevance(fitted.model_, X.toarray())
-    assert np.allclose(feature_relevance(fitted.model_, X), dense, atol=1e-8)
-    first, second = (relevance_baseline(fitted.model_, Z) for Z in (X, X.toarray()))
+    dense = feature_relevance(fitted.model_, X.toarray()).values
+    assert np.allclose(feature_relevance(fitted.model_, X).values, dense, atol=1e-8)
+    first, second = (feature_relevance(fitted.model_, Z) for Z in (X, X.toarray()))
     assert first.kind == "projection" and np.array_equal(first.above, second.above)
     told = "kind='permutation' is for dense tables of at most 1000 columns"
     with pytest.raises(ValueError, match=told):

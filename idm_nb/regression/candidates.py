@@ -29,7 +29,7 @@ from ..diffusion.numerics import NeighborGraph
 from idm_nb.regression.kernel import (
     CrossTuned,
     FeatureEstimate,
-    KernelFit,
+    KernelSmoother,
     fold_of_rows,
     gaussian,
     with_noise,
@@ -66,7 +66,7 @@ def likelihood_of_lengths(logs, X, y):
 N_STEPS = 40  # of the quasi-Newton method, from each start
 
 
-class LengthKernel(Storage):
+class LengthKernel(KernelSmoother):
     "Gaussian process with a length per column and a linear part, by marginal likelihood."
 
     def tune(self, X, y, groups, s):
@@ -87,20 +87,12 @@ class LengthKernel(Storage):
             for start in (0.0, -1.5)
         ]
         found = min(tried, key=lambda result: result.fun)
-        self.scale = np.exp(found.x[:m]) / scale
+        self.stretch, self.length = np.exp(found.x[:m]) / scale, 1.0
         self.noise, self.linear = np.exp(found.x[m : m + 2])
         return self
 
-    def fit(self, X, y, groups, s, others, landmarks, held):
-        scaled, noise, linear = (X - self.mean) * self.scale, self.noise, self.linear
-        self.kernel = KernelFit(
-            scaled, y, groups, s, 1.0, noise, linear=linear, landmarks=landmarks, held=held
-        )
-        self.residuals = self.kernel.residuals
-        return self
-
-    def predict(self, X):
-        return self.kernel.predict((X - self.mean) * self.scale)
+    def moved(self, X):
+        return (X - self.mean) * self.stretch
 
 # %% ../../nbs/07_estimates/16_candidates.ipynb #f5d7b353
 class LengthRegression(CrossTuned):
@@ -111,7 +103,7 @@ class LengthRegression(CrossTuned):
     def smoother(self):
         return LengthKernel()
 
-    lengths_ = property(lambda self: 1 / np.maximum(self.models_[0].scale, 1e-300))
+    lengths_ = property(lambda self: 1 / np.maximum(self.models_[0].stretch, 1e-300))
 
 # %% ../../nbs/07_estimates/16_candidates.ipynb #2caba072
 class LocalEstimate(FeatureEstimate):

@@ -16,18 +16,12 @@ from sklearn.utils import check_random_state
 
 from ..core.files import Storage
 from ..core.work import chunks, labels_of, one_thread, sums_by
+from .kernel import share_explained
 
 # %% ../../nbs/07_estimates/17_held_out.ipynb #a1c0de07
 CHANCE = 1 / 300  # share of features of pure noise that may be called known
 DEPENDENT = np.sqrt(2)  # a held-out value is made from the features of the other rows
 TEST_SHARE = 4  # a set of new rows has a quarter as many
-
-
-def share_explained(y, residuals, weights=None):
-    "Share of the variation of features `y` `(N, n)` that is not in the residuals; `weights` `(N,)` or None."
-    w = np.ones(len(y)) if weights is None else weights
-    spread = np.sum(w @ (y - np.average(y, axis=0, weights=w)) ** 2)
-    return float(1 - np.sum(w @ residuals**2) / spread)
 
 
 def half_step(values):

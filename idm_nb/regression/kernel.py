@@ -8,11 +8,14 @@ __all__ = ['KernelRegression']
 # %% ../../nbs/07_estimates/15_estimates.ipynb #1bf33437
 from abc import ABC, abstractmethod
 from copy import copy
+from functools import cache
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from sklearn.utils import check_random_state
 
 from ..core.files import Storage
@@ -20,6 +23,13 @@ from ..core.rows import PrincipalAxes, inner_products, is_wide
 from ..core.work import chunks, labels_of, sums_by
 
 # %% ../../nbs/07_estimates/15_estimates.ipynb #3b2066a0
+def share_explained(y, residuals, weights=None):
+    "Share of the variation of features `y` `(N, n)` that is not in the residuals; `weights` `(N,)` or None."
+    w = np.ones(len(y)) if weights is None else weights
+    spread = np.sum(w @ (y - np.average(y, axis=0, weights=w)) ** 2)
+    return float(1 - np.sum(w @ residuals**2) / spread)
+
+
 class FeatureEstimate(Storage, ABC):
     """Estimate of features, with held-out `residuals_` `(N, n)` made of `seen_` rows; `by_columns` is False
     if turned rows get the same, so that wide tables come as coordinates on axes."""
@@ -47,9 +57,7 @@ class FeatureEstimate(Storage, ABC):
 
     def r2(self, y, sample_weight=None):
         "Share of the variance of `y` that the held-out values explain."
-        w = np.ones(len(y)) if sample_weight is None else sample_weight
-        spread = w @ (y - np.average(y, axis=0, weights=w)) ** 2
-        return float(1 - np.sum(w @ self.residuals_**2) / np.sum(spread))
+        return share_explained(y, self.residuals_, sample_weight)
 
 # %% ../../nbs/07_estimates/15_estimates.ipynb #8f90e116
 def mean_of_others(features, groups=None, weights=None):
@@ -79,30 +87,35 @@ def left_out(residuals, rest, groups=None):
                 found[rows] = np.linalg.solve(block, residuals[rows])
     return found
 
-# %% ../../nbs/07_estimates/15_estimates.ipynb #8f7560af
-def of_root(U, weight=1.0):
-    "The `rest` of `left_out` for `M = U diag(weight) U'` with `U` `(N, q)` and `weight` `(q,)`."
-    root = np.sqrt(weight)
+# %% ../../nbs/07_estimates/15_estimates.ipynb #5b07df34
+def solved(K, target):
+    "`K^-1 target`, and `K^-1` in its lower half, for a positive definite `K`, which is overwritten."
+    root, failed = dpotrf(K.T, lower=1, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError("the kernel matrix is not positive definite")
+    return dpotrs(root, target, lower=1)[0], dpotri(root, lower=1, overwrite_c=1)[0]
 
-    def rest(rows):
-        shape = (len(U),) if rows is None else (*rows.shape, rows.shape[1])
-        found, length = np.empty(shape), 8 * U.shape[1] * int(np.prod(shape[2:]))
-        for piece in chunks(len(found), length, budget=2**23):
-            if rows is None:
-                part = U[piece] * root
-                found[piece] = np.einsum("ij,ij->i", part, part)
-            else:
-                part = U[rows[piece]] * root
-                found[piece] = part @ part.transpose(0, 2, 1)
-        return found
 
-    return rest
+def of_inverse(inverse):
+    "The `rest` of `left_out` for kernel regression, from `(K + lambda)^-1` in its lower half."
+    first, last = np.maximum, np.minimum
+    return lambda rows: (
+        np.diag(inverse)
+        if rows is None
+        else inverse[first(rows[:, :, None], rows[:, None]), last(rows[:, :, None], rows[:, None])]
+    )
 
 
 def of_factor(U, weight=1.0):
-    "The `rest` of `left_out` for `H = U diag(weight) U'`, see `of_root`."
-    share = of_root(U, weight)
-    return lambda rows: 1 - share(None) if rows is None else np.eye(rows.shape[1]) - share(rows)
+    "The `rest` of `left_out` for `H = U diag(weight) U'` with `U` `(N, q)` and `weight` `(q,)`."
+    weight = np.broadcast_to(weight, U.shape[1])
+
+    def rest(rows):
+        if rows is None:
+            return 1 - np.einsum("ij,j,ij->i", U, weight, U)
+        return np.eye(rows.shape[1]) - (U[rows] * weight) @ U[rows].transpose(0, 2, 1)
+
+    return rest
 
 # %% ../../nbs/07_estimates/15_estimates.ipynb #3b17c849
 N_FOLDS = 3  # two where half of the rows are enough for the tuning
@@ -144,9 +157,10 @@ class CrossTuned(FeatureEstimate):
     "Estimate by a smoother whose parameters are chosen outside the fold they are used for."
 
     n_tried = 400  # rows on which parameters are tuned
+    max_dense, n_landmarks = 1500, 1000  # rows up to which all are centers, and centers of more
 
-    def __init__(self, *, max_dense=1500, n_landmarks=1000, random_state=0):
-        self.max_dense, self.n_landmarks, self.random_state = max_dense, n_landmarks, random_state
+    def __init__(self, *, random_state=0):
+        self.random_state = random_state
 
     @abstractmethod
     def smoother(self):
@@ -343,12 +357,9 @@ class KernelFit(Storage):
         return self.level + found
 
     def _dense(self, X, target, s, noise, held):
-        K = with_noise(self.kernel(X, X) * (s[:, None] * s), noise)
-        root = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
-        alpha = cho_solve((root, True), target, check_finite=False)
-        self.alpha, one = s[:, None] * alpha, np.eye(len(X))[:, held]
-        part = solve_triangular(root, one, lower=True, overwrite_b=True, check_finite=False)
-        return alpha, alpha[held], of_root(part.T)
+        alpha, inverse = solved(with_noise(self.kernel(X, X) * (s[:, None] * s), noise), target)
+        self.alpha, held = s[:, None] * alpha, np.arange(len(X))[held]
+        return alpha, alpha[held], of_inverse(inverse[held[:, None], held])
 
     def _sparse(self, X, target, s, noise, held):
         K = with_noise(self.kernel(self.centers, self.centers), self.ridge)
@@ -391,27 +402,26 @@ LENGTHS = 2.0 ** np.arange(-2.5, 3)  # in units of the median distance
 NOISES = 10.0 ** np.arange(-8, 1)
 
 
-def search_length_and_noise(points, target, groups=None):
-    "Length, noise, coefficients and residuals of the smallest left-out error on a grid."
+def search_length_and_noise(points, target, groups=None, place=(3, 5)):
+    """Length, noise, coefficients, residuals and place on a grid, downhill from a `place` until the left-out
+    error of no neighbour is smaller."""
     square = squared_distances(points, points)
-    unit = float(np.sqrt(np.median(square[square > 0]))) if square.any() else 1.0
-    least, best = np.inf, (unit, 1.0, np.zeros_like(target), target)
-    for length in LENGTHS * unit:
-        values, vectors = eigh(
-            np.exp(square * (-0.5 / length**2)), driver="evd", check_finite=False
-        )
-        projected, values = vectors.T @ target, np.maximum(values, 0)
-        for noise in NOISES:
-            weight = 1 / (values + noise)
-            alpha = vectors @ (weight[:, None] * projected)
-            if groups is None:
-                residuals = alpha / (vectors**2 @ weight)[:, None]
-            else:
-                residuals = left_out(alpha, of_root(vectors, weight), groups)
-            error = rms(residuals)
-            if error < least:
-                least, best = error, (float(length), float(noise), alpha, residuals)
-    return best
+    unit = np.sqrt(np.median(square[square > 0])) if square.any() else 1.0
+    kernel = cache(lambda i: np.exp(square * (-0.5 / (LENGTHS[i] * unit) ** 2)))
+
+    @cache
+    def fitted(i, k):
+        alpha, inverse = solved(with_noise(kernel(i).copy(), NOISES[k]), target)
+        residuals = left_out(alpha, of_inverse(inverse), groups)
+        return rms(residuals), alpha, residuals
+
+    before = None
+    while place != before:
+        before, (i, k) = place, place
+        near = product(range(i - 1, i + 2), range(k - 1, k + 2))
+        inside = [(i, k) for i, k in near if 0 <= i < len(LENGTHS) and 0 <= k < len(NOISES)]
+        place = min([place, *inside], key=lambda place: fitted(*place)[0])
+    return float(LENGTHS[i] * unit), float(NOISES[k]), *fitted(*place)[1:], place
 
 # %% ../../nbs/07_estimates/15_estimates.ipynb #18f73481
 def clearly_smaller(residuals, others):
@@ -421,7 +431,36 @@ def clearly_smaller(residuals, others):
     return bool(by_a_tenth or gain.mean() > 2 * gain.std() / np.sqrt(len(gain)))
 
 # %% ../../nbs/07_estimates/15_estimates.ipynb #741e378a
-class StretchedKernel(Storage):
+class KernelSmoother(Storage):
+    "Kernel regression on rows that are `moved`; `length`, `noise`, `linear` and `mean` are set by `tune`."
+
+    linear = 0.0
+
+    def moved(self, X):
+        "Rows `X` `(q, m)` less the mean, stretched."
+        return (X - self.mean) @ self.stretch
+
+    def fit(self, X, y, groups, s, others, landmarks, held):
+        near, least, best = self.moved(X), np.inf, self.length
+        few = None if groups is None else labels_of(groups[others], len(others))
+        # half of the landmarks are enough to compare lengths
+        own = None if landmarks is None else np.flatnonzero(np.isin(others, landmarks[::2]))
+        tried, linear = (near[others], y[others], few, s[others]), self.linear
+        for length in self.length * 2.0 ** np.array([0, -0.5, -1]):
+            part = KernelFit(*tried, length, self.noise, linear=linear, landmarks=own)
+            if (error := rms(part.residuals)) > least:
+                break
+            least, best = error, length
+        about = dict(linear=linear, landmarks=landmarks, held=held)
+        self.kernel = KernelFit(near, y, groups, s, best, self.noise, **about)
+        self.residuals = self.kernel.residuals
+        return self
+
+    def predict(self, X):
+        return self.kernel.predict(self.moved(X))
+
+
+class StretchedKernel(KernelSmoother):
     "Kernel regression on data stretched by the mean outer product of its own derivative."
 
     def __init__(self, n_rounds):
@@ -432,10 +471,11 @@ class StretchedKernel(Storage):
         self.mean, target, best, idle = X.mean(axis=0), y - y.mean(axis=0), None, 0
         # all derivatives lie in the span of the rows
         axes = PrincipalAxes(X).axes if len(X) < X.shape[1] else np.eye(X.shape[1])
-        centered, stretch = (X - self.mean) @ axes, np.eye(axes.shape[1])
+        centered, stretch, found = (X - self.mean) @ axes, np.eye(axes.shape[1]), ()
         for turn in range(self.n_rounds + 1):
             near, idle = centered @ stretch, idle + 1
-            length, noise, alpha, residuals = search_length_and_noise(near, target, groups)
+            found = search_length_and_noise(near, target, groups, *found[-1:])
+            length, noise, alpha, residuals, _ = found
             if best is None or clearly_smaller(residuals, best):
                 self.stretch = axes @ stretch if turn else np.eye(len(axes))
                 self.length, self.noise = length, noise
@@ -444,25 +484,6 @@ class StretchedKernel(Storage):
                 return self
             stretch = stretch @ half_power(mean_outer_product(near, alpha, length))
 
-    def fit(self, X, y, groups, s, others, landmarks, held):
-        near, least, best = (X - self.mean) @ self.stretch, np.inf, self.length
-        few = None if groups is None else labels_of(groups[others], len(others))
-        own = None if landmarks is None else np.flatnonzero(np.isin(others, landmarks))
-        tried = near[others], y[others], few, s[others]
-        for length in self.length * 2.0 ** np.array([0, -0.5, -1]):
-            error = rms(KernelFit(*tried, length, self.noise, landmarks=own).residuals)
-            if error > least:
-                break
-            least, best = error, length
-        self.kernel = KernelFit(
-            near, y, groups, s, best, self.noise, landmarks=landmarks, held=held
-        )
-        self.residuals = self.kernel.residuals
-        return self
-
-    def predict(self, X):
-        return self.kernel.predict((X - self.mean) @ self.stretch)
-
 # %% ../../nbs/07_estimates/15_estimates.ipynb #e28ae0e7
 class KernelRegression(CrossTuned):
     """Kernel regression with a Gaussian kernel on data stretched by its own mean outer product.
@@ -470,8 +491,7 @@ class KernelRegression(CrossTuned):
     Parameters
     ----------
     n_rounds : int, default 4, most rounds of stretching; 0 leaves all directions alike
-    max_dense, n_landmarks : int, rows up to which all are centers, and centers of more rows
-    random_state : int, draws folds, rows for tuning, and centers
+    random_state : int, draws folds, rows for tuning, and centers, which are 1000 of more than 1500 rows
 
     Attributes
     ----------
@@ -494,8 +514,8 @@ class KernelRegression(CrossTuned):
 
     by_columns = False
 
-    def __init__(self, n_rounds=4, *, max_dense=1500, n_landmarks=1000, random_state=0):
-        super().__init__(max_dense=max_dense, n_landmarks=n_landmarks, random_state=random_state)
+    def __init__(self, n_rounds=4, *, random_state=0):
+        super().__init__(random_state=random_state)
         self.n_rounds = n_rounds
 
     def smoother(self):

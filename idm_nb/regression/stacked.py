@@ -51,7 +51,6 @@ from idm_nb.regression.held_out import (
     far_features,
     held_out_rows,
     learning_curve,
-    share_explained,
 )
 from idm_nb.regression.kernel import (
     NOISES,
@@ -59,6 +58,7 @@ from idm_nb.regression.kernel import (
     KernelRegression,
     RidgeEstimate,
     fold_of_rows,
+    share_explained,
 )
 
 # %% ../../nbs/07_estimates/19_stacked.ipynb #84a64565

@@ -14,15 +14,8 @@ import scipy.sparse as sp
 from ..core.files import Storage
 from ..core.rows import RowLookup, column_means, is_spectrum, is_wide, on_far_rows
 from ..diffusion.numerics import Search, nearest_of_others, nearest_others
-from idm_nb.regression.held_out import (
-    CHANCE,
-    half_step,
-    percent,
-    share_explained,
-    test_size,
-    visible_share,
-)
-from .kernel import NOISES
+from .held_out import CHANCE, half_step, percent, test_size, visible_share
+from .kernel import NOISES, share_explained
 
 # %% ../../nbs/07_estimates/20_verdict.ipynb #b50269cf
 @dataclass(frozen=True)

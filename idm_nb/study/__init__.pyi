@@ -5,4 +5,4 @@ from .images import turned_objects as turned_objects
 from .images import wave_images as wave_images
 from .relevance import Relevance as Relevance
 from .relevance import feature_relevance as feature_relevance
-from .relevance import relevance_baseline as relevance_baseline
+
