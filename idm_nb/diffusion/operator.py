@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import cKDTree
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from idm_nb.core.checks import (
@@ -25,6 +26,7 @@ from idm_nb.core.checks import (
 )
 from ..core.files import Storage
 from ..core.rows import PrincipalAxes, RowLookup, fix_signs, mean_of_copies
+from ..core.tensors import TensorMap, is_tensor, like
 from ..core.work import one_thread
 from idm_nb.diffusion.numerics import (
     FLOOR,
@@ -248,10 +250,10 @@ class Diffusion(Storage):
 def diffusion_coordinates(functions, laplacian_eigenvalues, time, *, rescaled=True, dimension=None):
     """Coordinates of the diffusion map at a given time, computed from eigenfunctions; `functions`
     `(N, n)`, `laplacian_eigenvalues` `(n,)`."""
-    damped = functions * np.exp(laplacian_eigenvalues * time)
+    damped = functions * like(functions, np.exp(laplacian_eigenvalues * time))
     if isinstance(rescaled, str):
         check_choice("rescaled", rescaled, ("dimension-free",))
-        return 2 * np.sqrt(time) * damped / np.linalg.norm(damped, axis=1, keepdims=True)
+        return 2 * np.sqrt(time) * damped / (damped**2).sum(1)[:, None] ** 0.5
     if not rescaled:
         return damped[:, 1:]
     return (2 * np.pi) ** (dimension / 4) * (4 * time) ** (dimension / 4 + 0.5) * damped[:, 1:]
@@ -390,12 +392,13 @@ class SpectralMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, Ba
 
     def transform(self, X):
         "Damped eigenfunctions `(n, n_components)` at the points `X`, at diffusion time `time`."
-        return self.extend(X)[:, 1:] * np.exp(self.laplacian_eigenvalues_[1:] * self.time)
+        functions = self.extend(X)[:, 1:]
+        return functions * like(functions, np.exp(self.laplacian_eigenvalues_[1:] * self.time))
 
     def fit_transform(self, X, y=None):
         "Fit, and return the coordinates of the training points."
         damping = np.exp(self.fit(X).laplacian_eigenvalues_[1:] * self.time)
-        return self.eigenfunctions_[:, 1:] * damping
+        return self.eigenfunctions_[:, 1:] * like(self.eigenfunctions_, damping)
 
     def coordinates(self, time, rescaled=True, *, X=None):
         "Diffusion coordinates at a given time."
@@ -474,36 +477,48 @@ class DiffusionMap(SpectralMap):
 
     @one_thread()
     def fit(self, X, y=None):
-        """Compute the diffusion map of `X`: points `(N, m)`, distances or a kernel `(N, N)`."""
+        """Compute the diffusion map of `X`: points `(N, m)`, distances or a kernel `(N, N)`.
+
+        Points that are a tensor of torch are fitted on the device of the tensor (experimental).
+        """
+        given, X = X, X.detach().cpu().numpy() if is_tensor(X) else X
         table, columns = check_map_input(self, X)
         basis = PrincipalAxes(table) if self.metric == "euclidean" and sp.issparse(table) else None
         X = table if basis is None else basis(table)
         test, profile, epsilon, keep_self, dimension = choose_bandwidth(self, X)
         used = whole_dimension(dimension) if is_auto(self.dimension) else dimension
-        graph = rows = order = None
+        n, graph, rows, order = min(self.n_components, X.shape[0] - 1), None, None, None
         if self.metric == "euclidean":
             order = cKDTree(X).indices  # neighbours lie side by side in memory
             graph, rows = RadiusGraph(X, profile.radius(epsilon)), RowLookup(table)
-            kernel = graph.matrix(lambda squares: profile(squares / epsilon), order)
-            kernel = kernel + sp.eye_array(len(order), format="csr") if keep_self else kernel
+        if is_tensor(given):
+            if graph is None or not isinstance(profile, Gaussian):
+                raise ValueError("of a tensor, fit points, with a Gaussian kernel")
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            size, alpha = (n + 1, used), self.alpha
+            diffusion = TensorMap(given, order, profile, epsilon, *size, alpha, keep_self, seed)
+            count = int(np.sum(diffusion.markov_eigenvalues > 1 - 1e-9))
         else:
-            kernel = given_kernel(self.metric, X, profile, epsilon)
-        count = warn_if_apart(kernel, f"a larger epsilon than {epsilon:.3g}")
-        n = min(self.n_components, X.shape[0] - 1)
-        diffusion = Diffusion(
-            None,
-            None,
-            epsilon,
-            n + 1,
-            dimension=used,
-            kernel=kernel,
-            keep_self=keep_self,
-            profile=profile,
-            order=order,
-            alpha=self.alpha,
-            random_state=self.random_state,
-        )
-        if graph is not None:  # points that coincide get one value
+            if graph is None:
+                kernel = given_kernel(self.metric, X, profile, epsilon)
+            else:
+                kernel = graph.matrix(lambda squares: profile(squares / epsilon), order)
+                kernel = kernel + sp.eye_array(len(X), format="csr") if keep_self else kernel
+            count = warn_if_apart(kernel, f"a larger epsilon than {epsilon:.3g}")
+            diffusion = Diffusion(
+                None,
+                None,
+                epsilon,
+                n + 1,
+                dimension=used,
+                kernel=kernel,
+                keep_self=keep_self,
+                profile=profile,
+                order=order,
+                alpha=self.alpha,
+                random_state=self.random_state,
+            )
+        if rows is not None and not is_tensor(given):  # points that coincide get one value
             spectrum = diffusion.spectrum
             spectrum.functions = mean_of_copies(X, spectrum.functions)
         return self._record(
@@ -524,6 +539,8 @@ class DiffusionMap(SpectralMap):
     def extend(self, X):
         """Eigenfunctions `(n, n_components + 1)` at new points (rows as in `fit`), constant first."""
         check_is_fitted(self)
+        if is_tensor(X):
+            return self.diffusion_.extend(X)
         operator, functions = self.diffusion_.operator, self.diffusion_.spectrum.functions
         xi, profile = self.markov_eigenvalues_, self.diffusion_.profile
         if self.metric == "euclidean":
