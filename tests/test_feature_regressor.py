@@ -1,6 +1,7 @@
 """The estimate of the feature takes any regressor, names them apart, counts rows, and is saved whole."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -208,6 +209,34 @@ def test_a_strong_relation_is_seen_from_twenty_rows():
     X = np.random.default_rng(0).normal(size=(20, 2))
     y = X[:, :1] + 0.01 * X[:, 1:]
     assert judge(FeatureRegressor(random_state=0).fit(X, y)).beats_chance
+
+
+@pytest.mark.parametrize("kind", ["two per cent", "five equal"])
+def test_a_few_wild_rows_are_named_beside_the_share(kind):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, noise = rng.normal(size=(1350, 5)), rng.normal(size=(1350, 1))
+        clean = X[:, :1] + np.sin(2 * X[:, 1:2]) + 0.5 * noise
+        y = clean.copy()
+        if kind == "two per cent":
+            y[:7] += rng.choice([-1, 1], (7, 1)) * rng.uniform(8, 20, (7, 1))
+        else:
+            y[:5] = 20.0
+        model = FeatureRegressor(["ridge", "kernel"], random_state=0).fit(X[:350], y[:350])
+        verdict = judge(model)
+        others = 1 - np.mean((clean[350:] - model.predict(X[350:])) ** 2) / clean[350:].var()
+        assert "7 rows with the largest errors" in str(verdict) and verdict.r2 < others - 0.15
+        assert abs(verdict.few_rows[2] - others) < 0.15
+        plain = FeatureRegressor(["ridge", "kernel"], random_state=0).fit(X[:350], clean[:350])
+        assert "largest error" not in str(judge(plain))
+
+
+def test_a_share_that_may_be_zero_is_enough_for_nothing():
+    X, y = table()
+    known = judge(FeatureRegressor(["ridge"], random_state=0).fit(X, y + X[:, 0]))
+    assert "is enough" in str(replace(known, line=known.r2))
+    sixteen = replace(known, r2=0.11, low=-0.02, high=0.42, line=0.16)
+    assert sixteen.beats_chance and "is enough" not in str(sixteen)
 
 
 def test_columns_of_rounding_errors_are_no_columns():

@@ -22,6 +22,7 @@ from .kernel import share_explained
 CHANCE = 1 / 300  # share of features of pure noise that may be called known
 DEPENDENT = np.sqrt(2)  # a held-out value is made from the features of the other rows
 TEST_SHARE = 4  # a set of new rows has a quarter as many
+WORST = 0.02  # of the rows; they have an eighth of the squared error if residuals are normal
 
 
 def half_step(values):
@@ -80,6 +81,16 @@ class HeldOut(Storage):
 
     n_groups = property(lambda self: int(self.labels.max()) + 1)
     r2 = property(lambda self: share_explained(self.y, self.y - self.predicted, self.mass))
+
+    def few_rows(self):
+        "How many rows are few, the share of the squared error in the worst few, and the share explained of the others."
+        missed, few = self.y - self.predicted, max(1, round(WORST * len(self.y)))
+        squares = self.mass * np.sum(missed**2, axis=1)
+        order = np.argsort(-squares, kind="stable")
+        rest = order[few:]
+        carried = squares[order[:few]].sum() / max(squares.sum(), 1e-300)
+        others = share_explained(self.y[rest], missed[rest], self.mass[rest])
+        return few, float(carried), others
 
     def range(self, n_draws=1000):
         "The 5 % and the 95 % quantile of the share on sets of new rows, @eq-range-size."

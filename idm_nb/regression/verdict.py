@@ -94,7 +94,7 @@ def about_nothing(verdict):
     if verdict.kind == "perhaps":
         found = f"{seen} in {verdict.what}; about one in {1 / verdict.chance:.0f} shuffled features"
         found += " is explained as well, so this may be chance."
-        return [found] + [enough] * (verdict.visible > 0.5)
+        return [found, *about_few(verdict)] + [enough] * (verdict.visible > 0.5)
     if verdict.kind == "few":
         return [
             f"{verdict.groups} {what} are too few to say whether {verdict.what} can be predicted.",
@@ -122,12 +122,29 @@ def about_share(verdict):
     if np.isfinite(verdict.line):
         found += f"; linear regression explains {percent(verdict.line)}"
         found += ", and is enough for predictions" * line_is_enough(verdict)
-    return [found + "."]
+    return [found + ".", *about_few(verdict)]
 
 
 def line_is_enough(verdict):
     "Does linear regression predict as well as the estimate, or nearly so?"
-    return bool(np.sqrt(1 - min(verdict.line, 1)) <= (1 + SMALL) * np.sqrt(1 - verdict.r2))
+    as_good = np.sqrt(1 - min(verdict.line, 1)) <= (1 + SMALL) * np.sqrt(1 - verdict.r2)
+    return bool(as_good and verdict.low > 0)  # a share that may be zero is enough for nothing
+
+
+def about_few(verdict):
+    "Sentence of a `Verdict` about the few rows in which most of the squared error is."
+    few, part, others = verdict.few_rows
+    if part < 0.5 or verdict.r2 > 1 - SMALL:
+        return []
+    rows = (
+        f"{few} rows with the largest errors carry"
+        if few > 1
+        else "row with the largest error carries"
+    )
+    return [
+        f"The {rows} {percent(part)} of the squared error: on the other {verdict.rows - few}, the map "
+        f"explains {percent(others)} of the variation."
+    ]
 
 # %% ../../nbs/07_estimates/20_verdict.ipynb #a28c4d48
 @dataclass(frozen=True)
@@ -143,6 +160,8 @@ class Verdict(Storage):
     rows, groups : int, numbers of distinct rows and of groups; what : str, name of the feature
     cautions : list of (kind, sentence) about the table, see `audit`
     nearest : by how much near rows differ, `in_map`, `in_data`, `anywhere`; or None
+    few_rows : how many rows are few, the part of the squared error in the worst few, and the share
+        explained of the others
     visible, enough : smallest share that would have been seen, number of rows that would show a half
     half : float, error with half of the rows over that with all, or None; falls : bool, surely above one
     kind : "known", "perhaps", "few" or "chance"; beats_chance : bool, is it known
@@ -160,6 +179,7 @@ class Verdict(Storage):
     half: float | None
     what: str = "y"
     nearest: Nearest | None = None
+    few_rows: tuple = (0, 0.0, 1.0)
 
     @property
     def kind(self):
@@ -217,6 +237,7 @@ def judge(estimate, *, held_out=None, cautions=(), names=None):
         falls=curve is not None and curve.falls,
         half=curve and curve.half,
         what="y" if names is None else " and ".join(map(str, names)),
+        few_rows=held_out.few_rows(),
     )
 
 # %% ../../nbs/07_estimates/20_verdict.ipynb #c26b0007
