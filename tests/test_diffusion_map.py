@@ -150,6 +150,13 @@ def test_the_kernel_of_many_points_fits_into_memory():
     assert test.count_within(test.kernel.radius(test.epsilon)) * 60_000 < 2.1e7
 
 
+def test_a_kernel_that_does_not_fit_is_an_error():
+    points = np.random.default_rng(0).uniform(size=(60_000, 2))
+    for X, epsilon in ((points, 100.0), (np.round(points), "auto")):
+        with pytest.raises(ValueError, match="smaller epsilon, or X without equal rows"):
+            DiffusionMap(2, epsilon=epsilon).fit(X)
+
+
 def test_an_uneven_circle_converges():
     points = (
         Circle().sample(3000, density=lambda u: 1 + 0.6 * np.cos(u[:, 0]), random_state=0).points

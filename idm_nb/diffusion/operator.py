@@ -355,6 +355,18 @@ def choose_bandwidth(model, X):
     dimension = dimension if is_auto(model.dimension) else float(model.dimension)
     return test, profile, epsilon, keep, dimension
 
+# %% ../../nbs/01_diffusion_maps/03_isometry.ipynb #57c2233d
+MOST_ENTRIES = 3e8  # four gigabytes
+
+
+def check_entries(count, epsilon):
+    "Raise if a kernel has more entries than memory is likely to hold."
+    if count > MOST_ENTRIES:
+        raise ValueError(
+            f"the kernel of bandwidth epsilon={epsilon:.3g} has {count:.1e} entries: pass a smaller "
+            f"epsilon, or X without equal rows"
+        )
+
 # %% ../../nbs/01_diffusion_maps/03_isometry.ipynb #78c7512c
 def check_map_input(model, X):
     "Check the parameters of a `DiffusionMap`, and `X`; returns `X` and its columns, as a dict."
@@ -436,6 +448,7 @@ class DiffusionMap(SpectralMap):
     dimension : float or "auto", default "auto", the intrinsic dimension
     time : float, default 0.0, diffusion time of `transform`; 0 returns the eigenfunctions
     random_state : int or None, default None, for the start of the eigensolver
+        With a seed, the result is the same to the bit for any number of threads.
 
     Attributes
     ----------
@@ -489,6 +502,7 @@ class DiffusionMap(SpectralMap):
         used = whole_dimension(dimension) if is_auto(self.dimension) else dimension
         n, graph, rows, order = min(self.n_components, X.shape[0] - 1), None, None, None
         if self.metric == "euclidean":
+            check_entries(test.count_within(profile.radius(epsilon)) * len(X), epsilon)
             order = cKDTree(X).indices  # neighbours lie side by side in memory
             graph, rows = RadiusGraph(X, profile.radius(epsilon)), RowLookup(table)
         if is_tensor(given):

@@ -28,6 +28,7 @@ from ..core.rows import RowLookup, fix_signs
 from ..core.work import chunks
 from ..derivatives.derivative import LocalRegression
 from idm_nb.diffusion.numerics import (
+    Gaussian,
     KernelSum,
     NeighborGraph,
     Neighborhood,
@@ -263,7 +264,7 @@ class CovarianceMetric(Metric):
         return square / 2
 
 # %% ../../nbs/10_relatives/30_nonlinear_ica.ipynb #65e716d4
-HIDDEN_REACH = 2 * np.log(1e4)  # squared lengths, in units of epsilon, where the kernel is 1e-4
+HIDDEN_REACH = Gaussian(1e-4).reach  # squared lengths, in units of epsilon, where the kernel ends
 
 
 class MetricEdges(Neighborhood):
@@ -401,7 +402,7 @@ def hidden_bandwidth(metric, epsilon, keep_self):
     some = np.sort(check_random_state(0).permutation(N)[:count])
     lengths = np.sqrt(np.maximum(metric[some].all_squared_lengths(metric), 0))
     lengths[np.arange(len(some)), some] = 0
-    test = KernelSum(lengths, precomputed=True)
+    test = KernelSum(lengths, precomputed=True, kernel=Gaussian(1e-4))
     chosen = (
         test.epsilon if is_auto(epsilon) else check_number("epsilon", epsilon, 0, open_low=True)
     )
