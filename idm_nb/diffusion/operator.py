@@ -359,7 +359,7 @@ def choose_bandwidth(model, X):
 MOST_ENTRIES = 3e8  # four gigabytes
 
 
-def check_entries(count, epsilon):
+def check_kernel_fits(count, epsilon):
     "Raise if a kernel has more entries than memory is likely to hold."
     if count > MOST_ENTRIES:
         raise ValueError(
@@ -502,7 +502,7 @@ class DiffusionMap(SpectralMap):
         used = whole_dimension(dimension) if is_auto(self.dimension) else dimension
         n, graph, rows, order = min(self.n_components, X.shape[0] - 1), None, None, None
         if self.metric == "euclidean":
-            check_entries(test.count_within(profile.radius(epsilon)) * len(X), epsilon)
+            check_kernel_fits(test.count_within(profile.radius(epsilon)) * len(X), epsilon)
             order = cKDTree(X).indices  # neighbours lie side by side in memory
             graph, rows = RadiusGraph(X, profile.radius(epsilon)), RowLookup(table)
         if is_tensor(given):
