@@ -97,22 +97,30 @@ ONCE_MORE = np.r_[np.arange(N), np.zeros(30, dtype=int)]
 FEW = np.repeat(np.arange(6), 10)
 
 # how the same numbers may come
+ROWS = {
+    "float32": lambda X: X.astype(np.float32),
+    "long doubles": lambda X: X.astype(np.longdouble),
+    "big-endian": lambda X: X.astype(">f8"),
+    "Fortran order": np.asfortranarray,
+    "read-only": read_only,
+    "with gaps": spread_out,
+    "lists": lambda X: X.tolist(),
+    "objects": lambda X: X.astype(object),
+    "masked": np.ma.MaskedArray,
+    "pandas": lambda X: frame(X, names="abcd"),
+    "polars": lambda X: frame(X, names="abcd", kind="polars"),
+}
 FORMS = {
+    **{name: lambda form=form: (form(X), Y) for name, form in ROWS.items()},
     "plain": lambda: (X, Y),
-    "float32": lambda: (X.astype(np.float32), Y.astype(np.float32)),
     "float16": lambda: (X.astype(np.float16), Y),
-    "long doubles": lambda: (X.astype(np.longdouble), Y),
-    "big-endian": lambda: (X.astype(">f8"), Y.astype(">f8")),
-    "Fortran order": lambda: (np.asfortranarray(X), Y),
-    "read-only": lambda: (read_only(X), read_only(Y)),
-    "with gaps": lambda: (spread_out(X), spread_out(Y[:, None])[:, 0]),
+    "features in other forms": lambda: (X, read_only(spread_out(Y[:, None])[:, 0].astype(">f4"))),
     "backwards view": lambda: (X[::-1], Y[::-1]),
-    "lists": lambda: (X.tolist(), Y.tolist()),
+    "lists of both": lambda: (X.tolist(), Y.tolist()),
     "tuples": lambda: (tuple(map(tuple, X)), tuple(Y)),
     "objects that are numbers": lambda: (X.astype(object), Y.astype(object)),
     "matrix subclass": lambda: (X.view(type("Rows", (np.ndarray,), {})), Y),
-    "masked, nothing masked": lambda: (np.ma.MaskedArray(X), Y),
-    "pandas": lambda: (frame(X), series(Y)),
+    "pandas series": lambda: (frame(X), series(Y)),
     "pandas, own index": lambda: (frame(X).set_index(np.arange(N)[::-1]), series(Y)),
     "pandas, nullable": lambda: (frame(X).convert_dtypes(), series(Y)),
     "pandas, mixed numbers": lambda: (
@@ -120,7 +128,7 @@ FORMS = {
         series(Y),
     ),
     "pandas, column numbers": lambda: (frame(X, names=range(3)), series(Y)),
-    "polars": lambda: (frame(X, kind="polars"), series(Y, kind="polars")),
+    "polars series": lambda: (frame(X, kind="polars"), series(Y, kind="polars")),
     "feature as a column": lambda: (X, Y[:, None]),
     "feature as a frame": lambda: (X, frame(Y[:, None], names="y")),
     "two features": lambda: (X, np.c_[Y, X[:, 2]]),

@@ -45,3 +45,9 @@ def notebook(name):
     "Path of the notebook with a name, its number left out."
     (path,) = (path for path in NOTEBOOKS if NUMBER.sub("", path.stem) == name)
     return path
+
+
+def refuses(words, call, error=ValueError):
+    "Check that a `call` ends with an `error` that says these `words`."
+    with pytest.raises(error, match=words):
+        call()

@@ -151,17 +151,6 @@ def test_groups_ignored_columns_and_no_rows_held_out(here):
     assert "held_out" not in json_of("all") and set(frames_of("all")[0].part) == {"train"}
 
 
-def test_landmarks_are_fitted_and_the_other_rows_placed(here, capsys):
-    fit("ring.csv --feature radius --landmarks 150 --out out")
-    part = frames_of("out")[0].part
-    kept, rows = (part == "held-out").sum(), np.flatnonzero(part == "train") + 1
-    assert len(rows) == 150 and (part == "placed").sum() == 350 - kept
-    assert json_of("out")["held_out"]["rows"] == kept > 0
-    assert TableMap.load("out/model.npz").fitted_.rows.numbers.tolist() == rows.tolist()
-    fit("ring.csv --feature radius --landmarks 100000 --out other", status=2)
-    assert "landmarks must be 16 to 400" in capsys.readouterr().err
-
-
 def test_demo_and_the_flow_of_the_paper(here):
     options = "--flow diffusion --iterations 4 --landmarks 300 --regressor kernel --quiet"
     run(f"demo annulus-radius --out o {options}")
@@ -207,16 +196,6 @@ def test_refused_in_one_line(here, capsys):
         said = capsys.readouterr().err
         assert said.startswith("idm-nb: error: ") and words in said and said.count("\n") == 1, said
     assert sorted(os.listdir()) == there
-
-
-def test_nothing_half_written(here, capsys, monkeypatch):
-    monkeypatch.setattr(jobs, "save_model", full)
-    fit("ring.csv --feature radius --out o", status=1)
-    assert "No space left" in capsys.readouterr().err and os.listdir() == ["ring.csv"]
-
-
-def full(*given):
-    raise OSError(28, "No space left on device")
 
 
 def test_help_reads_like_documentation(capsys):

@@ -14,7 +14,7 @@ from book import linux
 from idm_nb.command.command_line import main
 from idm_nb.command.jobs import FILES
 from idm_nb.datasets import feature_example
-from idm_nb.tables import read_table
+from idm_nb.tables import TableMap, read_table
 from idm_nb.tables.pieces import write_table
 
 pd = pytest.importorskip("pandas")
@@ -178,6 +178,20 @@ def test_places_that_cannot_be_written_are_known_before_the_work(
     assert status == 2 and PLACES[name, out] in found and found.count("\n") == 1
     assert sorted(os.listdir()) == ["old", "old.csv", "pipe.csv", "taken"]
     assert open("taken").read() == "mine"
+
+
+def test_an_empty_cell_of_one_column_is_a_row(here):
+    "pandas writes it as two quotes, and a spreadsheet as a blank line."
+    assert fit({"gdp": X[:, 0], "r": X[:, 0] ** 2}, "--feature", "r") == 0
+    for text in ('gdp\n1\n""\n3\n', "gdp\n1\n\n3\n"):
+        (here / "new.csv").write_text(text)
+        for rows in ("1", "9"):
+            given = "predict out/model.npz new.csv --out p.csv --quiet --rows".split()
+            assert main([*given, rows]) == 0
+            found = pd.read_csv("p.csv")
+            assert found["row"].tolist() == [1, 2, 3] and found.novel.notna().all()
+            alone = TableMap.load("out/model.npz").predict({"gdp": [1.0, None, 3.0]})
+            assert np.allclose(found.predicted_r, alone.predicted_r)
 
 
 @linux

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from book import refuses
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -88,8 +89,7 @@ def test_every_flow_is_saved_whole(ring, flow, tmp_path):
     again = idm_nb.load(tmp_path / "m.npz")
     for rows in (X, new):
         assert np.array_equal(again.transform(rows), model.transform(rows))
-    with pytest.raises(ValueError, match="not a DiffusionMap"):
-        DiffusionMap.load(tmp_path / "m.npz")
+    refuses("not a DiffusionMap", lambda: DiffusionMap.load(tmp_path / "m.npz"))
 
 
 def test_a_diffusion_map_in_each_step(ring):
@@ -185,8 +185,7 @@ def test_rotation_shift_scale_and_order_do_not_matter(ring):
         assert abs(recall(model, values, moved) - base) < 0.01
 
 
-def test_pipeline_grid_search_and_set_output(ring):
-    pandas = pytest.importorskip("pandas")
+def test_pipeline_and_grid_search(ring):
     X, y, new, truth = ring[0][:300], ring[1][:300], *ring[2:]
     pipe = make_pipeline(StandardScaler(), IteratedDiffusionMap(2, random_state=0)).fit(X, y)
     assert pipe.score(new, truth) > 0.97
@@ -194,13 +193,6 @@ def test_pipeline_grid_search_and_set_output(ring):
         IteratedDiffusionMap(1, random_state=0), {"log_odds": [1.6, 3.0]}, cv=2
     ).fit(X, y)
     assert search.best_score_ > 0.97
-    frame = pandas.DataFrame(X, columns=["east", "north"])
-    model = IteratedDiffusionMap(1, random_state=0).set_output(transform="pandas").fit(frame, y)
-    out = model.transform(frame)
-    assert list(out.columns) == list(model.get_feature_names_out())
-    assert out.columns[0] == "feature0" and list(model.feature_names_in_) == ["east", "north"]
-    with pytest.raises(ValueError, match="feature names"):
-        model.transform(frame.rename(columns={"east": "west"}))
 
 
 def test_embeddings_start_with_the_data(fitted, ring):
@@ -254,8 +246,7 @@ def test_regressor_of_another_package_is_cloned_and_cannot_be_saved(tmp_path):
     regressor = KNeighborsRegressor(5)
     model = IteratedDiffusionMap(1, regressor=regressor, random_state=0).fit(X, y)
     assert not hasattr(regressor, "n_features_in_")
-    with pytest.raises(TypeError, match="cannot be saved without pickle"):
-        model.save(tmp_path / "model.npz")
+    refuses("cannot be saved without pickle", lambda: model.save(tmp_path / "model.npz"), TypeError)
 
 
 def test_collapsed_points_get_finite_coordinates():
@@ -275,8 +266,7 @@ def test_kneighbors_are_alike_and_leave_out_the_row_itself(fitted, ring):
     assert np.abs(y[index] - truth[:, None]).max() < 0.1  # 7 of 500 rows within 2 units
     own = fitted.kneighbors(n_neighbors=3)[1]
     assert not (own == np.arange(500)[:, None]).any()
-    with pytest.raises(ValueError, match="1 or more and at most 500, got 501"):
-        fitted.kneighbors(new, 501)
+    refuses("1 or more and at most 500, got 501", lambda: fitted.kneighbors(new, 501))
 
 
 def test_rows_far_away_are_novel(fitted, ring):

@@ -12,7 +12,7 @@ from functools import partial
 import joblib
 import numpy as np
 import pytest
-from book import linux
+from book import linux, refuses
 
 from idm_nb import IteratedDiffusionMap, in_parts
 from idm_nb.datasets import feature_example
@@ -157,11 +157,9 @@ def test_parts_of_another_run_are_not_taken(tmp_path):
     frame = pd.DataFrame({"total": 3 * np.ones(10)})
     FinishedPieces(target, given, 10, ["c0", "c1", "c2"]).add(0, frame)
     for rows, call in ((20, total), (10, np.negative), (10, lambda rows: total(rows, 2))):
-        with pytest.raises(ValueError, match="parts of another run: remove it"):
-            in_parts(call, given, target, rows=rows)
+        refuses("parts of another run: remove it", lambda: in_parts(call, given, target, rows=rows))
     np.save(given, np.vstack([X[:10], 2 * X[10:]]))  # the same first part
-    with pytest.raises(ValueError, match="parts of another run: remove it"):
-        in_parts(total, given, target, rows=10)
+    refuses("parts of another run: remove it", lambda: in_parts(total, given, target, rows=10))
 
 
 def test_bad_rows_are_named_with_their_place_in_the_file(ring, tmp_path):
@@ -204,10 +202,8 @@ def test_bad_files_are_named(tmp_path, source, target):
 
 def test_columns_and_numbers_that_are_refused(tmp_path):
     given = np.ones((3, 2)), tmp_path / "y.npy"
-    with pytest.raises(ValueError, match="no column 'z'"):
-        in_parts(np.sum, *given, columns=["z"])
-    with pytest.raises(ValueError, match="words"):
-        in_parts(lambda X: np.full(len(X), "a"), *given)
+    refuses("no column 'z'", lambda: in_parts(np.sum, *given, columns=["z"]))
+    refuses("words", lambda: in_parts(lambda X: np.full(len(X), "a"), *given))
     for option in (dict(rows=0), dict(rows=2.5), dict(n_jobs=0), dict(n_jobs=2.5)):
         with pytest.raises((ValueError, TypeError), match=f"{[*option][0]} must be an integer"):
             in_parts(np.sum, *given, **option)

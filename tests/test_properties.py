@@ -1,13 +1,14 @@
 """What has to hold for all data: nothing depends on the origin, the unit, the axes, the order or the form of the table."""
 
+import csv
 import pickle
 import tempfile
 from pathlib import Path
 
-import attacks
 import numpy as np
+import pandas as pd
 import pytest
-from attacks import ESTIMATORS
+from attacks import ESTIMATORS, ROWS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_promises import embedding, told
@@ -17,8 +18,9 @@ import idm_nb
 from idm_nb.core import Storage
 from idm_nb.core.rows import RowLookup, distinct_rows, mean_of_copies
 from idm_nb.tables import read_table
-from idm_nb.tables.cells import is_number
+from idm_nb.tables.cells import Style, is_number
 from idm_nb.tables.pieces import write_table
+from idm_nb.tables.reading import tables_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -157,34 +159,20 @@ def test_rows_alone_are_like_rows_among_others(kind, cloud):
     assert np.allclose(together, alone, rtol=1e-9, atol=1e-9 * np.abs(together).max())
 
 
-FORMS = {
-    "float32": lambda X: X.astype(np.float32),
-    "Fortran order": np.asfortranarray,
-    "read-only": attacks.read_only,
-    "with gaps": attacks.spread_out,
-    "big-endian": lambda X: X.astype(">f8"),
-    "lists": lambda X: X.tolist(),
-    "objects": lambda X: X.astype(object),
-    "masked": np.ma.MaskedArray,
-    "pandas": lambda X: attacks.frame(X, names="abcd"),
-    "polars": lambda X: attacks.frame(X, names="abcd", kind="polars"),
-}
-
-
 @pytest.mark.parametrize("kind", ["DiffusionMap", "ConformalMap", "FeatureRegressor"])
 @examples(40)
-@given(clouds(), st.sampled_from(list(FORMS)))
+@given(clouds(), st.sampled_from([*ROWS]))
 def test_the_form_of_the_table_does_not_matter(kind, cloud, form):
     X, y, _ = cloud
     X = X.astype(np.float32).astype(float)
-    first, second = ESTIMATORS[kind]().fit(X, y), ESTIMATORS[kind]().fit(FORMS[form](X), y)
+    first, second = ESTIMATORS[kind]().fit(X, y), ESTIMATORS[kind]().fit(ROWS[form](X), y)
     if kind in SPECTRAL:
         assert np.allclose(
             first.laplacian_eigenvalues_, second.laplacian_eigenvalues_, rtol=1e-6, atol=1e-9
         )
     else:
         assert np.allclose(
-            told(first, X), told(second, FORMS[form](X)), rtol=1e-9, atol=1e-9 * np.ptp(y)
+            told(first, X), told(second, ROWS[form](X)), rtol=1e-9, atol=1e-9 * np.ptp(y)
         )
 
 
@@ -242,6 +230,49 @@ def test_tables_are_read_as_they_were_written(names, n, data):
     assert table.names == names
     if np.abs(columns[names[0]]).max() < 1e100:  # pandas reads to the last bit
         assert np.allclose(table.numbers(names[:1])[:, 0], columns[names[0]], rtol=1e-15, atol=0)
+
+
+KINDS = ".csv .csv.gz .tsv .parquet .feather .json .jsonl .npz .xlsx".split()
+CELLS = st.none() | st.sampled_from(["ä", "a, b", 'say "x"', "two\n\nlines", "; |", "# 1"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@examples(40)
+@given(st.integers(1, 3), st.integers(1, 6), st.data())
+def test_no_row_is_lost(kind, width, n, data):
+    "Numbers and order of the rows are those of the file, also of rows without any entry."
+    draw = lambda cells: data.draw(st.lists(cells, min_size=n, max_size=n))
+    frame = pd.DataFrame({"a": draw(st.none() | st.sampled_from([1.5, -2.0]))}, dtype=float)
+    frame = frame.assign(**{name: draw(CELLS) for name in "bc"[: width - 1]})
+    frame.loc[data.draw(st.just(n - 1) if kind == ".xlsx" else st.integers(0, n - 1)), "a"] = 7
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"t{kind}"
+        if kind == ".csv":
+            write_badly(path, frame, data.draw)
+        elif kind in (".json", ".jsonl"):
+            frame.to_json(path, orient="records", lines=kind == ".jsonl")
+        elif kind == ".xlsx":
+            frame.to_excel(path, index=False)
+        else:
+            write_table(path, frame)
+        for rows in (None, 2):
+            found = pd.concat([t.frame for t in tables_of(path, Style(whole=True), rows)])
+            assert found.index.tolist() == [*range(1, n + 1)]
+            assert np.array_equal(found.a, frame.a, equal_nan=True)
+        assert read_table(path).rows.tolist() == (frame.dropna(how="all").index + 1).tolist()
+
+
+def write_badly(path, frame, draw):
+    "A `frame` as a text file with a mark, ends of lines, quotes, blank lines and so on that are drawn."
+    mark, end = draw(st.sampled_from(",;\t|")), draw(st.sampled_from(["\n", "\r\n"]))
+    quoting = draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+    more = [""] * draw(st.booleans())  # separators at the ends of lines
+    code = draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
+    with open(path, "w", encoding=code, newline="") as file:
+        writer = csv.writer(file, delimiter=mark, quoting=quoting, lineterminator=end)
+        for row in [frame.columns, *frame.astype(object).where(frame.notna(), "").to_numpy()]:
+            writer.writerow([*row, *more])
+            file.write(end * (frame.shape[1] > 1 and draw(st.booleans())))
 
 
 @examples(100)

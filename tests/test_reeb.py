@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from book import refuses
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
@@ -248,23 +249,16 @@ def test_data_frames_raise_no_warning():
 def test_bad_input(torus):
     X, model, graph = torus
     vector = IteratedDiffusionMap(1, random_state=0).fit(X[:300], X[:300, :2])
-    with pytest.raises(ValueError, match="needs one scalar feature as height, got 2 columns"):
-        reeb_graph(vector)
-    with pytest.raises(Exception, match="not fitted"):
-        reeb_graph(IteratedDiffusionMap())
-    with pytest.raises(TypeError, match="must be a fitted IteratedDiffusionMap, got list"):
-        reeb_graph([])
-    with pytest.raises(ValueError, match="log_odds must be a number, 0 or more, got -1"):
-        reeb_graph(model, log_odds=-1)
+    refuses("needs one scalar feature as height, got 2 columns", lambda: reeb_graph(vector))
+    refuses("not fitted", lambda: reeb_graph(IteratedDiffusionMap()), Exception)
+    refuses("must be a fitted IteratedDiffusionMap, got list", lambda: reeb_graph([]), TypeError)
+    refuses("log_odds must be a number, 0 or more, got -1", lambda: reeb_graph(model, log_odds=-1))
     points = ring()
-    with pytest.raises(ValueError, match="heights has 399 rows but X has 400"):
-        ReebGraph(points, points[:-1, 0])
+    refuses("heights has 399 rows but X has 400", lambda: ReebGraph(points, points[:-1, 0]))
     with pytest.raises(ValueError, match="heights contains NaN at row 3"):
         ReebGraph(points, np.where(np.arange(400) == 3, np.nan, points[:, 0]))
-    with pytest.raises(ValueError, match="heights is constant"):
-        ReebGraph(points, np.ones(400))
-    with pytest.raises(ValueError, match="made without a map"):
-        ReebGraph(points, points[:, 0]).assign(points)
+    refuses("heights is constant", lambda: ReebGraph(points, np.ones(400)))
+    refuses("made without a map", lambda: ReebGraph(points, points[:, 0]).assign(points))
 
 
 @pytest.mark.parametrize("noise, warned", [(0, False), (0.1, False), (0.5, True), (1.6, True)])
@@ -308,10 +302,10 @@ def test_repeated_rows_do_not_change_the_graph():
     assert np.array_equal(thrice.membership, np.repeat(once.membership, 3))
     for seed in range(3):
         X, y, _ = groups_apart(np.random.default_rng(seed), decimals=0)
+        assert len(np.unique(X, axis=0)) < 600
         graph, plain = reeb_graph(X, y), Branches(X, y)
         assert (graph.n_pieces, len(graph.branches)) == (plain.n_pieces, plain.n_branches) == (4, 4)
-    with pytest.raises(ValueError, match="3 rows that differ"):
-        reeb_graph(np.repeat(X[:3], 5, axis=0), np.arange(15.0))
+    refuses("3 rows that differ", lambda: reeb_graph(np.repeat(X[:3], 5, axis=0), np.arange(15.0)))
 
 
 @pytest.mark.parametrize("factor, pieces", [(0.95, 1), (1.05, 2)])
@@ -365,11 +359,3 @@ def test_a_valley_of_the_density_is_no_gap():
     torus = np.c_[(2 + np.cos(a)) * np.cos(b), (2 + np.cos(a)) * np.sin(b), np.sin(a)]
     graph = ReebGraph(np.c_[torus, 0.3 * rng.normal(size=(3000, 7))], torus[:, 0])
     assert (graph.n_pieces, graph.n_loops, graph.n_ends) == (1, 1, 2)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_equal_rows_change_neither_pieces_nor_branches(seed):
-    X, y, _ = groups_apart(np.random.default_rng(seed), decimals=0)
-    assert len(np.unique(X, axis=0)) < 600
-    graph, plain = reeb_graph(X, y), Branches(X, y)
-    assert (graph.n_pieces, len(graph.branches)) == (plain.n_pieces, plain.n_branches) == (4, 4)

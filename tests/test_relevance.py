@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from book import refuses
 from sklearn.base import clone
 from sklearn.cluster import DBSCAN
 from sklearn.decomposition import PCA
@@ -211,8 +212,7 @@ def test_basis_of_an_interval_is_cosines():
     ],
 )
 def test_bad_arguments(model, arguments, error, words):
-    with pytest.raises(error, match=words):
-        feature_relevance(model, NEW, **{"y": NEW_Y, **arguments})
+    refuses(words, lambda: feature_relevance(model, NEW, **{"y": NEW_Y, **arguments}), error)
 
 
 def test_bad_rows_and_models(model):
@@ -223,8 +223,7 @@ def test_bad_rows_and_models(model):
             feature_relevance(model, spoiled, kind=kind)
         with pytest.raises(ValueError, match="X has 4 features, but .* is expecting 5"):
             feature_relevance(model, NEW[:, :4], kind=kind)
-        with pytest.raises(ValueError, match="minimum of 8"):
-            feature_relevance(model, NEW[:3], kind=kind)
+        refuses("minimum of 8", lambda: feature_relevance(model, NEW[:3], kind=kind))
         with pytest.raises(NotFittedError):
             feature_relevance(IteratedDiffusionMap(), NEW, kind=kind)
     with pytest.raises(ValueError, match="X has 10 rows, too few to project on .* functions"):
@@ -233,5 +232,4 @@ def test_bad_rows_and_models(model):
         feature_relevance(LinearRegression().fit(X, Y), NEW, kind="projection")
     with pytest.raises(TypeError, match="DBSCAN has neither predictions nor coordinates"):
         feature_relevance(DBSCAN().fit(X), NEW)
-    with pytest.raises(TypeError, match="n_functions must be an integer"):
-        LearnedBasis(model, NEW, 2.5)
+    refuses("n_functions must be an integer", lambda: LearnedBasis(model, NEW, 2.5), TypeError)

@@ -3,6 +3,7 @@
 Every case is the same table of numbers, written badly. Where it is read, the numbers are compared with the true ones.
 """
 
+import re
 import shlex
 from zipfile import ZipFile
 
@@ -12,8 +13,10 @@ import pytest
 from idm_nb import TableMap, in_parts
 from idm_nb.command.command_line import build_parser, main
 from idm_nb.command.jobs import model_of_table, reading_of
+from idm_nb.tables.answers import style_of
 from idm_nb.tables.reading import read_table, table_at, tables_of
-from idm_nb.tables.table_map import model_to_fit, read_for_fit
+from idm_nb.tables.roles import read_for_fit
+from idm_nb.tables.table_map import model_to_fit
 
 N = 24
 A = np.random.default_rng(0).normal(size=N).round(2) + 5
@@ -41,9 +44,6 @@ GERMAN_QUOTED = comma(table("a;b;y", '"{a}";{b:.0f};"{y}"'))
 # name: text or bytes, and words that are said of it beside the numbers
 WORKS = {
     "plain": (PLAIN, ""),
-    "semicolons": (PLAIN.replace(",", ";"), ""),
-    "upright lines": (PLAIN.replace(",", "|"), ""),
-    "tabs": (PLAIN.replace(",", "\t"), ""),
     "blanks between cells": (PLAIN.replace(",", " "), ""),
     "unnamed index column": (table(",a,b,y", "{k},{a},{b:.0f},{y}"), "taken as the index"),
     "index saved twice": (table("Unnamed: 0,a,b,y", "{k},{a},{b:.0f},{y}"), "taken as the index"),
@@ -52,7 +52,6 @@ WORKS = {
     "UTF-16 of a spreadsheet": (PLAIN.replace(",", "\t").encode("utf-16"), ""),
     "lines of Windows": (PLAIN.replace("\n", "\r\n"), ""),
     "lines of old Macintosh": (PLAIN.replace("\n", "\r"), ""),
-    "everything quoted": (table('"a","b","y"', '"{a}","{b:.0f}","{y}"'), ""),
     "blanks around cells": (table(" a , b , y ", " {a} , {b:.0f} , {y} "), ""),
     "empty last rows": (PLAIN + ",,\n,,\n,,\n", "3 empty rows are left out"),
     "empty lines in between": (PLAIN.replace("\n", "\n\n"), ""),
@@ -95,6 +94,11 @@ TYPED = {
         beside("c", lambda k: k if k % 5 else "n.d."),
         "type --missing n.d. if that marks a gap",
         "--missing n.d. --ignore c",
+    ),
+    "a code that is no number": (
+        beside("c", lambda k: k + 100 if k != 3 else "136A"),
+        "which is not a number; type --words c if the column holds words or codes, or correct it",
+        "--words c",
     ),
     "an error of the spreadsheet": (
         beside("c", lambda k: k if k != 3 else "#DIV/0!"),
@@ -259,6 +263,25 @@ def test_a_message_says_what_to_type(name, tmp_path, capsys):
     said = capsys.readouterr().err.strip()
     assert said.startswith("idm-nb: error: ") and words in said, said
     check(path, *shlex.split(typed))
+    left = [wrong(path, *option) for option in remedies(said)]
+    assert "" in left and wrong(path) not in left  # each remedy helps, and one of them is enough
+
+
+def wrong(path, *typed):
+    "What is said of the table at a path with these options; nothing if it is read."
+    try:
+        return str(numbers_of(path, *typed) and "")
+    except ValueError as error:
+        return str(error)
+
+
+def remedies(said):
+    "The options that a message names, as they are typed; N may be one or two lines."
+    value = r"""(?: (?!if |or |for )((?:'[^']*'|"[^"]*"|[^\s'"])+))?"""
+    found = re.findall(r"(--\w+)" + value, said)
+    found = [(name, *shlex.split(v if v == "," else v.rstrip(",)"))) for name, v in found]
+    lines = [(name, n) for name, *value in found if value == ["N"] for n in "12"]
+    return [option for option in found if option[-1] != "N"] + lines
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -391,6 +414,6 @@ def test_a_string_is_one_name_and_None_may_be_a_word(ending, tmp_path):
     with pytest.warns(UserWarning, match="too few"):
         fitted = model.fit(path).fitted_
     assert fitted.encoder.labels()[:3] == [f"additive = {word}" for word in ("NA", "None", "salt")]
-    again = table_at(path, fitted.style({"missing": "n.d."}))  # known from training
+    again = table_at(path, style_of(fitted, {"missing": "n.d."}))  # known from training
     assert again.frame.additive.equals(table.frame.additive)
     assert in_parts(np.ravel, path, tmp_path / "b.npy", columns="b") == N

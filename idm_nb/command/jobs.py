@@ -25,7 +25,7 @@ from ..core.work import announce, undisturbed
 from ..diffusion.manifolds import feature_example
 from ..idm.estimator import IteratedDiffusionMap
 from ..study.images import turned_classes
-from ..tables.answers import alike_rows, ready, results_of, sentences
+from ..tables.answers import alike_rows, ready, results_of, sentences, style_of, typed_rows
 from ..tables.cells import Style, UsageError
 from idm_nb.tables.pieces import (
     check_target,
@@ -246,7 +246,7 @@ def reading_of(options):
 # %% ../../nbs/12_command/44_jobs.ipynb #b6f0d164
 def beside(data, features, reading):
     "The `Table` of one file with the columns of another, and the names of these."
-    style = Style(**reading)
+    style = Style(**reading, whole=True)
     table, other = table_at(data, style), table_at(features, replace(style, index=None))
     if len(other) != len(table):
         counts = f"{len(other)} rows but {table.source} has {len(table)}"
@@ -314,7 +314,7 @@ def fit_into_folder(model, source, options):
     steps = fitted.model.n_iterations_
     announce(verbose, f"{steps} steps in {seconds:.1f} s; the report comes next")
     fitted.model.set_params(verbose=False)
-    style = fitted.style({**reading, "index": model.index})
+    style = style_of(fitted, {**reading, "index": model.index})
     model.set_params(reading={**reading, "shell": False})  # who loads it writes Python
     told = dict(scale=fitted.scale, group=model.groups, seconds=round(seconds, 2))
     told["idm_nb"] = __version__
@@ -370,7 +370,7 @@ def place_job(options, results):
         found.attrs = dict(typed.frame.attrs)
         return check_words(found, out)
 
-    style, verbose = fitted.style(reading_of(options)), not options.quiet
+    style, verbose = style_of(fitted, reading_of(options)), not options.quiet
     given = options.data, style, out, options.rows, options.jobs, verbose
     frames = results_of_pieces(call, *given)
     count = write_frames(frames, out, lambda frame: new.extend(frame.attrs["new"]))
@@ -401,8 +401,7 @@ def alike_job(options):
 def counterparts_job(options):
     "Write training rows that reach the value of the row `options.row` in another way."
     model, out = open_model(options.model), target_of(options)
-    table = table_at(options.data, model.fitted_.style(reading_of(options)))
-    table = replace(table, index=ready(table, model.fitted_, options.index).index)
+    table = typed_rows(model.fitted_, options.data, reading_of(options), options.index)
     named = table.rows.astype(str) == options.row
     if not named.any() and table.index is not None:
         named = (table.frame[table.index].astype(str) == options.row).to_numpy()
@@ -418,7 +417,7 @@ def write_cells(options):
     "Copy an `.h5ad` file and add the coordinates and predictions of its cells."
     out, fitted = Path(options.out), open_model(options.model).fitted_
     check_folder(out.parent, [out.name])
-    table = ready(table_at(options.data, fitted.style(reading_of(options))), fitted)
+    table = typed_rows(fitted, options.data, reading_of(options))
     placed = fitted.place(table.frame)
     columns = result_columns(fitted.roles.features, *fitted.decoded(placed), placed)
     parts = fitted.model, placed.embedding, columns

@@ -94,16 +94,15 @@ def plain_table(X, name="X"):
     return X
 
 # %% ../../nbs/appendix/A_checks.ipynb #d83db9c5
+def as_floats(X, name, **options):
+    "A copy of `X` as a float64 array, which may have gaps; `options` of `check_array`."
+    known = dict(copy=True, dtype=np.float64, ensure_all_finite=False, input_name=name)
+    return check_array(plain_table(X, name), **known, **options)
+
+
 def check_points(X, name="X", *, min_points=1):
     "A copy of `X` as a finite float64 array with at least `min_points` rows; `name` is for errors."
-    X = check_array(
-        plain_table(X, name),
-        copy=True,
-        dtype=np.float64,
-        ensure_all_finite=False,
-        ensure_min_samples=min_points,
-        input_name=name,
-    )
+    X = as_floats(X, name, ensure_min_samples=min_points)
     require_finite(X, name)
     return X
 
@@ -112,14 +111,7 @@ def check_features(y, n_points, name="y", *, gaps=False):
     "Feature values `y` as a float64 array `(N, n)`, checked against the number of points."
     if y is None:
         raise ValueError("this estimator requires y to be passed, but the target y is None")
-    y = check_array(
-        plain_table(y, name),
-        input_name=name,
-        dtype=np.float64,
-        ensure_2d=False,
-        ensure_all_finite=False,
-        copy=True,
-    )
+    y = as_floats(y, name, ensure_2d=False)
     y = y[:, None] if y.ndim == 1 else y
     if len(y) != n_points:
         raise ValueError(f"{name} has {len(y)} rows but X has {n_points}: one feature row a point")

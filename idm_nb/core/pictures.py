@@ -169,24 +169,29 @@ def angle_of_pair(features):
     return np.arctan2(*features.T) if length.std() < 0.05 * length.mean() else None
 
 # %% ../../nbs/appendix/E_pictures.ipynb #1fd03c46
+def main_difference(X, values, branch):
+    "Direction `(m,)` in which rows of equal `values` `(N,)` differ most; `X` `(N, m)`, `branch` `(N,)`."
+    order = np.argsort(values, kind="stable")
+    steps, jumps = np.diff(X[order], axis=0), np.diff(branch[order])
+    pairs = np.sort(np.c_[branch[order][1:], branch[order][:-1]], axis=1)
+    found, counts = np.zeros(X.shape[1]), np.bincount(branch)
+    for b, c in np.unique(pairs[jumps != 0], axis=0):
+        of = (pairs == (b, c)).all(axis=1)
+        found += (c - b) / (counts[b] * counts[c]) * (np.sign(jumps[of]) @ steps[of])
+    if not np.any(found):
+        found = np.linalg.eigh(steps.T @ steps)[1][:, -1]
+        found = found * np.sign(found[np.abs(found).argmax()])
+    return found / np.linalg.norm(found)
+
+
 def viewing_axes(embedding, features, branch):
     """Two directions of a map in which to look at it; `embedding` `(N, k)`, `features` `(N, n)`, `branch` `(N,)`."""
     axes = np.eye(max(embedding.shape[1], 2))[: embedding.shape[1], :2]
     if features.shape[1] > 1 or len(axes) < 3:
         return axes
-    order = np.argsort(features[:, 0], kind="stable")
     if np.dot(embedding[:, 0] - embedding[:, 0].mean(), features[:, 0]) < 0:
         axes = axes * [-1, 1]
-    steps, jumps = np.diff(embedding[order, 1:], axis=0), np.diff(branch[order])
-    pairs = np.sort(np.c_[branch[order][1:], branch[order][:-1]], axis=1)
-    across, counts = np.zeros(steps.shape[1]), np.bincount(branch)
-    for b, c in np.unique(pairs[jumps != 0], axis=0):
-        of = (pairs == (b, c)).all(axis=1)
-        across += (c - b) / (counts[b] * counts[c]) * (np.sign(jumps[of]) @ steps[of])
-    if not np.any(across):
-        across = np.linalg.eigh(steps.T @ steps)[1][:, -1]
-        across = across * np.sign(across[np.abs(across).argmax()])
-    axes[1:, 1] = across / np.linalg.norm(across)
+    axes[1:, 1] = main_difference(embedding[:, 1:], features[:, 0], branch)
     return axes
 
 # %% ../../nbs/appendix/E_pictures.ipynb #1fd9e392

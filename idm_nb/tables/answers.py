@@ -8,15 +8,16 @@ __all__ = []
 # %% ../../nbs/11_tables/40_answers.ipynb #answe004
 from dataclasses import replace
 from functools import partial, wraps
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..core.checks import check_number
 from ..diffusion.numerics import nearest
-from .cells import as_cell
+from .cells import GAPS, Style, as_cell, as_list, is_number
 from .columns import cells_of, differing, surprises
-from .reading import apart, with_values
+from .reading import Table, apart, table_at, table_of, with_values
 
 # %% ../../nbs/11_tables/40_answers.ipynb #56432577
 def as_kind(column, part):
@@ -36,42 +37,76 @@ def as_kind(column, part):
     return column.astype(float) if held == "numbers" else pd.to_datetime(column)
 
 
+def without_words(column, style):
+    """A `column` `(N,)` as numbers, words without a digit as gaps, and these words: none if all cells are."""
+    odd = column[[c is not None and not is_number(c, style) for c in column]].astype(str)
+    if len(odd) == column.notna().sum() or odd.str.contains(r"\d").any():
+        return column, odd[:0]
+    return column.mask(column.index.isin(odd.index)).map(style.number).astype(float), odd
+
+
 def ready(table, fitted, index=None):
-    "A `Table` of new rows with the data columns of a map, and notes on what training did not have."
+    """A `Table` of new rows with the data columns of a map, and notes on what training did not have."""
     missing = [part.name for part in fitted.encoder.parts if part.name not in table.names]
     missing += [index] * (index is not None and index not in table.names)
     if missing:
         raise table.lacks(missing)
-    columns, problems = {}, []
+    columns, problems, odd = {}, [], []
     for part in fitted.encoder.parts:
+        column, words = table.frame[part.name], ()
+        if part.kind == "number" and column.dtype.kind == "O":
+            column, words = without_words(column, table.style)
+        odd += [[part.name, len(words), word, "numbers"] for word in words[:1]]
         try:
-            if part.kind == "number" and part.name in table.problems:
+            if part.kind == "number" and part.name in table.problems and not len(words):
                 raise ValueError(table.problems[part.name])
-            columns[part.name] = as_kind(table.frame[part.name], part)
+            columns[part.name] = as_kind(column, part)
         except ValueError as error:
             problems.append(f"column {part.name!r} {error}")
     if problems:
         raise ValueError(f"{table.source}: " + "; ".join(problems))
     frame = pd.DataFrame(columns, table.frame.index)
-    new, index = surprises(fitted.encoder, frame), index or fitted.roles.index
+    new, index = odd + surprises(fitted.encoder, frame), index or fitted.roles.index
     index = index if index in table.names else table.index
     frame = frame if index is None else with_values(frame, {index: table.frame[index]})
     frame.attrs["new"] = new
     return replace(table, frame=frame, index=index, notes=[*table.notes, *sentences(new)])
 
+# %% ../../nbs/11_tables/40_answers.ipynb #fc5ee701
+SAID = {
+    "numbers": "no number, such as {!r}; they are taken as gaps",
+    "words": "no word of training, such as {!r}; they are none of the known words",
+    "gaps": "gaps, and none in training; they are filled",
+}
+
 
 def sentences(new):
-    "What is said of `new`, lists of `surprises`; entries of one column are added up."
-    count, example, found = {}, {}, []
-    for name, rows, word in new:
-        key = name, word is None
-        count[key] = count.get(key, 0) + rows
-        example[name] = example.get(name) or word
-    for (name, gaps), rows in count.items():
-        what = f"no word of training, such as {example[name]!r}; they are none of the known words"
-        what = "gaps, and none in training; they are filled" if gaps else what
-        found.append(f"column {name!r}: {what}, in {rows} row{'s' * (rows > 1)}")
-    return found
+    """What is said of `new`, lists of `surprises`; entries of one column are added up."""
+    count, example = {}, {}
+    for name, rows, word, kind in new:
+        count[name, kind] = count.get((name, kind), 0) + rows
+        example.setdefault((name, kind), word)
+    found = [(name, SAID[kind].format(example[name, kind]), n) for (name, kind), n in count.items()]
+    return [f"column {name!r}: {what}, in {n} row{'s' * (n > 1)}" for name, what, n in found]
+
+# %% ../../nbs/11_tables/40_answers.ipynb #511e4f86
+def style_of(fitted, given):
+    """The `Style` of new rows: options that are `given`, words and dates as in training."""
+    parts = fitted.encoder.parts
+    text = [p.name for p in parts if p.kind in ("words", "text")]
+    words = [p.name for p in parts if p.kind == "words" and {*p.words} & {*GAPS}]
+    words = [*words, *as_list(fitted.roles.index), *as_list(given.get("words"))]
+    dates = {p.name: p.form for p in parts if p.kind == "date" and p.form}
+    own = {"words": words, "text": text, "dates": dates, "whole": True}
+    return Style(**{"counts": fitted.counts, **given, **own})
+
+
+def typed_rows(fitted, source, given, index=None):
+    """The `Table` of the rows of a path, `Table` or frame, see `ready`; options of `read_table` are `given`."""
+    style = style_of(fitted, given)
+    if isinstance(source, (str, Path)):
+        source = table_at(source, style)
+    return ready(source if isinstance(source, Table) else table_of(source, style), fitted, index)
 
 # %% ../../nbs/11_tables/40_answers.ipynb #2bc751ca
 def even_without_rows(results):

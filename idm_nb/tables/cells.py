@@ -55,6 +55,7 @@ class Style:
     sheet: str | None = None
     counts: bool | None = None
     text: tuple = ()  # columns of words, with the usual gaps
+    whole: bool = False  # rows without any entry are rows, too
     shell: bool = False
 
     def __post_init__(self):
@@ -83,11 +84,8 @@ class Style:
             words = [] if value is True else map(str, as_list(value))
             return shlex.join([f"--{name}", *words])
         written = value if value == "N" else repr(value)  # N stands for a number
-        return (
-            f"{name}={written}"
-            if name in ("ignore", "order")
-            else f"reading={{{name!r}: {written}}}"
-        )
+        own = name in ("ignore", "order")
+        return f"{name}={written}" if own else f"reading={{{name!r}: {written}}}"
 
     def number(self, cell):
         """The number in a cell, NaN in a gap; a `ValueError` if there is none."""
@@ -124,7 +122,7 @@ HINTS = {  # how cells are written, and options with which they are numbers
 }
 
 
-def remedy(cells, style):
+def remedy(cells, style, name=None):
     "What to type if a column of numbers has cells that are none; None if it holds words."
     given = [cell for cell in dict.fromkeys(cells) if cell not in (*GAPS, *style.missing)]
     bad, option = [c for c in given if not is_number(c, style)], style.option
@@ -135,7 +133,12 @@ def remedy(cells, style):
     if len(given) > 1 and bad == [cells[0]] and cells.count(cells[0]) == 1:
         return f"type {option('units', True)} if that line holds units"
     if len(bad) <= 3 and len(given) > 2 * len(bad):
-        return f"type {option('missing', bad)} if that marks a gap, or correct it"
+        told = []
+        if not any(cell.isalnum() and re.search(r"\d", cell) for cell in bad):  # such as 136A
+            told.append(f"type {option('missing', bad)} if that marks a gap")
+        if not style.whole:  # new rows have the kinds of those of training
+            told.append(f"type {option('words', [name])} if the column holds words or codes")
+        return ", ".join([*told, "or correct it" if told else "correct it"])
     units = {match and (match[1] or match[2]) for match in (re.fullmatch(UNIT, c) for c in bad)}
     if len(units) == 1 and None not in units:
         return "write units in the name of the column, and plain numbers below it"
@@ -243,7 +246,7 @@ def from_text(column, style):
     dates = as_dates(cells, (style.dates or {}).get(column.name))
     if dates is not None:
         return dates, None
-    hint = remedy([str(c) for c in column], style)
+    hint = remedy([str(c) for c in column], style, column.name)
     if hint is None:
         return cells, None
     row = next(k for k, c in zip(cells.index, cells) if c is not None and not is_number(c, style))

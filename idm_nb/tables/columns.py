@@ -15,10 +15,12 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy.sparse.linalg import svds
 from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.preprocessing import normalize
 
 from ..core.files import Storage
 from ..core.rows import column_means, fix_signs, is_spectrum, is_wide
 from ..regression.held_out import far_features
+from .h5ad import places_of
 
 # %% ../../nbs/11_tables/36_columns.ipynb #bec23a7d
 @dataclass(frozen=True)
@@ -50,9 +52,8 @@ class WordColumn(Storage):
 
     def encode(self, column):
         "Coordinates `(N, k)` of a `column`, NaN for gaps; without an entry for words that are not known."
-        cells = as_words(column)
-        found = np.stack([cells == word for word in self.words], axis=1) / self.unit
-        found[cells.isna()] = np.nan
+        found = np.stack([column == word for word in self.words], axis=1) / self.unit
+        found[column.isna()] = np.nan
         return found
 
     def labels(self):
@@ -60,14 +61,7 @@ class WordColumn(Storage):
 
     def unknown(self, column):
         "Mask of the rows of a `column` with a word that is not known."
-        cells = as_words(column)
-        return (cells.notna() & ~cells.isin(self.words)).to_numpy()
-
-
-def as_words(column):
-    "Words of a column, None for gaps; numbers as text."
-    cells = column.astype(object).where(column.notna(), None)
-    return cells.map(lambda c: c if c is None else str(c).strip())
+        return (column.notna() & ~column.isin(self.words)).to_numpy()
 
 # %% ../../nbs/11_tables/36_columns.ipynb #8b3f18ef
 TEXT_AXES, HASHES = 30, 2**12
@@ -84,9 +78,7 @@ def letters_of(column):
 
 def unit_rows(counts, weights):
     "The `counts` `(N, k)` times the `weights` `(k,)`, rows of length one; sparse."
-    found = counts.multiply(weights).tocsr()
-    length = np.sqrt(np.asarray(found.multiply(found).sum(axis=1)).ravel())
-    return found.multiply(1 / np.maximum(length, 1e-300)[:, None]).tocsr()
+    return normalize(counts.multiply(weights).tocsr())
 
 
 @dataclass(frozen=True)
@@ -201,11 +193,7 @@ class SparseColumns(Storage):
         rows = column.array
         if np.array_equal(rows.names, self.columns):
             return column
-        place = dict(zip(rows.names, range(len(rows.names))))
-        missing = [name for name in self.columns if name not in place]
-        if missing:
-            raise ValueError(f"lacks {len(missing)} columns of training, first {missing[0]!r}")
-        table = rows.table[:, [place[name] for name in self.columns]]
+        table = rows.table[:, places_of(rows.names, self.columns, "columns of training")]
         table.sort_indices()
         return pd.Series(type(rows)(table, self.columns), column.index, name=column.name)
 
@@ -259,13 +247,14 @@ TOGETHER = r"batch|donor|patient|subject|individual|embryo|animal|mouse|replicat
 
 
 def likely_groups(frame, names):
-    "A caution on the first of the columns `names` of a `frame` that may name groups of rows, or None."
+    "The first of the columns `names` of a `frame` that may name groups, and a caution, or None twice."
     for name in names:
         count = frame[name].nunique() if re.search(TOGETHER, name.lower()) else 0
         if 2 <= count < len(frame):
             told = f"Column {name!r} has {count} values: if new rows have new ones there, give "
-            return f"{told}groups={name!r} (--group in the command), or all numbers are too good."
-    return None
+            more = f"groups={name!r} (--group in the command), or all numbers are too good."
+            return name, told + more
+    return None, None
 
 # %% ../../nbs/11_tables/36_columns.ipynb #22440075
 def numbers_of_columns(frame):
@@ -297,7 +286,7 @@ def encoder_of(column, plan, dates):
         return DateColumn.of(column, dates.get(plan.name))
     if plan.kind != "words":
         return (TextColumn if plan.kind == "text" else SparseColumns).of(column)
-    counts = as_words(column).value_counts()
+    counts = column.value_counts()
     words, alone = sorted(counts.index), bool(counts.min() == 1)
     hot = WordColumn(plan.name, words, 1.0).encode(column)
     return WordColumn(plan.name, words, float(np.sqrt(np.nanvar(hot, axis=0).sum())) or 1.0, alone)
@@ -400,12 +389,12 @@ def cells_of(encoder, frame, names):
 
 
 def surprises(encoder, frame):
-    "Lists [column, rows, example] of a `frame`: words, and gaps (no example), that training had not."
+    "Lists [column, rows, example, kind] of a `frame`: words, and gaps, that training had not."
     words, gaps = [], []
     for k, part in enumerate(encoder.plain):
         column = frame[part.name]
         if part.kind == "words" and (rows := part.unknown(column)).any():
-            words.append([part.name, int(rows.sum()), str(column[rows].iloc[0])])
+            words.append([part.name, int(rows.sum()), str(column[rows].iloc[0]), "words"])
         if part.kind != "text" and k not in encoder.marked and column.isna().any():
-            gaps.append([part.name, int(column.isna().sum()), None])
+            gaps.append([part.name, int(column.isna().sum()), None, "gaps"])
     return words + gaps

@@ -23,8 +23,7 @@ N_DONORS = 32  # training rows of which each lends its cells to a gap
 
 # %% ../../nbs/11_tables/37_gaps.ipynb #cd4a2207
 class Donors:
-    """Training rows of a TableEncoder whose cells may stand in the gaps of a row: those of which
-    the same is expected there; `X` `(n, m)` are encoded rows of training."""
+    """Rows of training, `X` `(n, m)`, whose cells may stand in a gap: the same is expected there."""
 
     def __init__(self, encoder, X=None):
         self.encoder, self.X, self.width = encoder, X, encoder.width
@@ -48,8 +47,7 @@ class Donors:
 
     @cached_property
     def covariance(self):
-        """Mean `(k,)`; the axes `(k, r)` of the covariance, and the shares `(r,)` that are not
-        shrunk."""
+        """Mean `(k,)`; axes `(k, r)` of the covariance, and the shares `(r,)` that are not shrunk."""
         mean = np.nanmean(self.known, axis=0)
         centered = np.where(np.isnan(self.known), 0, self.known - mean)
         axes, shrinkage = PrincipalAxes(centered).axes, ledoit_wolf_shrinkage(centered)
@@ -74,8 +72,7 @@ class Donors:
         return np.where(gaps, same, raw)
 
     def copies(self, raw):
-        """Copies `(q, n, k)` of rows `raw` `(q, k)`; in each, one training row lends cells to the
-        gaps."""
+        """Copies `(q, n, k)` of rows `raw` `(q, k)`; in each a training row lends cells to the gaps."""
         gaps, mean = np.isnan(raw), self.covariance[0]
         centered, lacking = np.where(gaps, 0, raw - mean), np.isnan(self.known)
         found = np.repeat(raw[:, None], self.count, axis=1)
@@ -101,38 +98,38 @@ class Donors:
         return whole[:, self.encoder.owners[: self.width]]
 
     def marked(self, X):
-        """Mask `(N, k)` of the coordinates of encoded rows `X` `(N, m)` that were gaps, by their
-        marks."""
+        """Mask `(N, k)` of the coordinates of rows `X` `(N, m)` that were gaps, by their marks."""
         found, own = np.zeros((X.shape[0], len(self.encoder.plain)), bool), self.encoder.marked
         found[:, own] = as_dense(X[:, self.width : self.width + len(own)]) > 0
         return found[:, self.encoder.owners[: self.width]]
 
-    def lent(self, X, gaps):
-        """Encoded rows `X` `(q, m)`, with cells in the `gaps` `(q, k)` as in their first copies."""
-        raw = np.where(gaps, np.nan, as_dense(X[:, : self.width]))
-        for piece in chunks(len(raw), 8 * N_DONORS * raw.shape[1]):
-            raw[piece] = self.copies(raw[piece])[:, 0]
-        return all_coordinates([raw, X[:, self.width :]])
-
-    def means(self, call, X, gaps):
-        """Means `(q, w)` of `call(copies)` over all copies of encoded rows `X` `(q, m)` with `gaps`
-        `(q, k)`."""
-        marks, found = np.zeros(len(self.encoder.marked)), []
-        for rows in chunks(len(gaps), 8 * N_DONORS * X.shape[1]):
-            raw = np.where(gaps[rows], np.nan, as_dense(X[rows, : self.width]))
-            raw = self.copies(raw).reshape(-1, self.width)
-            rest = X[rows, self.width + len(marks) :][np.repeat(range(len(gaps[rows])), self.count)]
-            whole = call(all_coordinates([raw, np.tile(marks, (len(raw), 1)), rest]))
-            found.append(whole.reshape(-1, self.count, whole.shape[1]).mean(axis=1))
-        return np.vstack(found)
-
-
+# %% ../../nbs/11_tables/37_gaps.ipynb #9c65fd94
 def patterns(gaps):
     """For each set of places with gaps in a mask `(q, k)`: the places, and the rows that have them."""
     sets, kind = np.unique(gaps, axis=0, return_inverse=True)
     order = np.argsort(kind := kind.ravel(), kind="stable")
     rows = np.split(order, np.flatnonzero(np.diff(kind[order])) + 1)
     return [(np.flatnonzero(own), rows) for own, rows in zip(sets, rows) if own.any()]
+
+
+def lent(donors, X, gaps):
+    "Encoded rows `X` `(q, m)`, with cells in the `gaps` `(q, k)` as in their first copies."
+    raw = np.where(gaps, np.nan, as_dense(X[:, : donors.width]))
+    for piece in chunks(len(raw), 8 * N_DONORS * raw.shape[1]):
+        raw[piece] = donors.copies(raw[piece])[:, 0]
+    return all_coordinates([raw, X[:, donors.width :]])
+
+
+def means_over_copies(donors, call, X, gaps):
+    "Means `(q, w)` of `call` over all copies of rows `X` `(q, m)` with `gaps` `(q, k)`."
+    marks, found = np.zeros(len(donors.encoder.marked)), []
+    for rows in chunks(len(gaps), 8 * N_DONORS * X.shape[1]):
+        raw = np.where(gaps[rows], np.nan, as_dense(X[rows, : donors.width]))
+        raw = donors.copies(raw).reshape(-1, donors.width)
+        rest = X[rows, donors.width + len(marks) :][np.repeat(range(len(gaps[rows])), donors.count)]
+        whole = call(all_coordinates([raw, np.tile(marks, (len(raw), 1)), rest]))
+        found.append(whole.reshape(-1, donors.count, whole.shape[1]).mean(axis=1))
+    return np.vstack(found)
 
 # %% ../../nbs/11_tables/37_gaps.ipynb #gaps-code
 def hidden_by_gaps(donors, estimate, X):
@@ -143,7 +140,9 @@ def hidden_by_gaps(donors, estimate, X):
     some = gaps.any(axis=1)
     values, hidden = estimate.values(X[some]), np.zeros((len(gaps), estimate.held_out_.shape[1]))
     moments = lambda whole: np.hstack([at := estimate.values(whole), at**2])
-    hidden[some] = squares_about(values, *np.hsplit(donors.means(moments, X[some], gaps[some]), 2))
+    hidden[some] = squares_about(
+        values, *np.hsplit(means_over_copies(donors, moments, X[some], gaps[some]), 2)
+    )
     return hidden
 
 
@@ -154,8 +153,8 @@ def squares_about(values, mean, square):
 
 def with_lent_cells(donors, rows):
     "TrainingRows `rows` whose points have cells of other rows in the gaps."
-    lent = donors.lent(rows.X, donors.marked(rows.X))
-    return replace(rows, lent=rows.coordinates_of(lent))
+    cells = lent(donors, rows.X, donors.marked(rows.X))
+    return replace(rows, lent=rows.coordinates_of(cells))
 
 # %% ../../nbs/11_tables/37_gaps.ipynb #placed-code
 class PlacedWithGaps(Placed):
@@ -178,7 +177,7 @@ class PlacedWithGaps(Placed):
             return np.hstack(parts)
 
         some, n = self.some, self.fitted.values.shape[1]
-        found = self.donors.means(results, self.X[some], self.gaps[some])
+        found = means_over_copies(self.donors, results, self.X[some], self.gaps[some])
         return np.split(found, [n, 2 * n, 3 * n, 3 * n + 1], axis=1)
 
     @cached_property
@@ -189,8 +188,8 @@ class PlacedWithGaps(Placed):
 
     @cached_property
     def points(self):
-        lent = self.donors.lent(self.X, self.gaps)
-        return self.fitted.rows.axes(self.fitted.rows.coordinates_of(lent))
+        cells, rows = lent(self.donors, self.X, self.gaps), self.fitted.rows
+        return rows.axes(rows.coordinates_of(cells))
 
     @cached_property
     def errors(self):

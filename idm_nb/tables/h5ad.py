@@ -17,6 +17,20 @@ from ..core.checks import check_choice
 from ..core.files import Storage
 
 # %% ../../nbs/11_tables/33_h5ad.ipynb #da3a71ca
+def places_of(names, known, what):
+    "Places `(m,)` among `names` of those that are `known`; `what` are they?"
+    place = dict(zip(names, range(len(names))))
+    missing = [name for name in known if name not in place]
+    if missing:
+        raise ValueError(f"{len(missing)} {what} are missing, first {missing[0]!r}")
+    if len(place) < len(names):
+        doubled = next((name for name in known if list(names).count(name) > 1), None)
+        if doubled is not None:
+            made = "run adata.var_names_make_unique() first"
+            raise ValueError(f"gene {doubled!r} occurs twice: {made}")
+    return np.array([place[name] for name in known])
+
+
 class RowsDtype(ExtensionDtype):
     "The type of a column of sparse rows."
 
@@ -107,16 +121,6 @@ def log_per_cell(X):
     np.log1p(found.data, out=found.data)
     return found
 
-# %% ../../nbs/11_tables/33_h5ad.ipynb #0504642b
-def tools():
-    "Functions that open, read and write parts of `.h5ad` files."
-    try:
-        import h5py
-        from anndata.io import read_elem, write_elem
-    except ImportError:
-        raise ImportError(".h5ad files need anndata: pip install 'idm_nb[anndata]'") from None
-    return h5py.File, read_elem, write_elem
-
 # %% ../../nbs/11_tables/33_h5ad.ipynb #49410fb3
 PANEL = 100  # genes, up to which each is a column of its own
 
@@ -124,12 +128,10 @@ PANEL = 100  # genes, up to which each is a column of its own
 def columns_in_h5ad(path, counts=None):
     """Columns `(N,)` of the cells of an `.h5ad` file, names of those that are data, and whether the
     genes were counts."""
-    open_file, read_elem, _ = tools()
-    try:
-        file = open_file(path, "r")
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read as an .h5ad file: {error}") from None
-    with file:
+    import h5py
+    from anndata.io import read_elem
+
+    with h5py.File(path, "r") as file:
         components = "obsm" in file and "X_pca" in file["obsm"]
         data = read_elem(file["obsm/X_pca" if components else "X"])
         obs, genes = read_elem(file["obs"]), read_elem(file["var"]).index.astype(str)

@@ -20,7 +20,7 @@ from joblib import Parallel, delayed
 from ..core.checks import check_number
 from ..core.files import write_whole
 from ..core.work import progress
-from .cells import UsageError, as_list, is_number
+from .cells import Style, UsageError, as_list, is_number
 from idm_nb.tables.reading import (
     FEATHER,
     PACKED,
@@ -178,8 +178,7 @@ class FinishedPieces:
 
 # %% ../../nbs/11_tables/35_pieces.ipynb #f790cb0e
 def results_of_pieces(call, source, style, target, rows=10_000, n_jobs=None, verbose=False):
-    """Frames `call(table)` for all pieces of a `source`: a list of one, or `FinishedPieces`, of which
-    those of an earlier run are not done again; without a `target` a generator."""
+    "Frames `call(table)` for all pieces of a `source`: a list of one, or `FinishedPieces`."
     pieces = tables_of(source, style, rows)
     first = next(pieces, None)
     if first is None or not len(first):
@@ -262,5 +261,5 @@ def in_parts(call, source, target, *, rows=10_000, columns=None, n_jobs=None, ve
         values = np.asarray(call(table.numbers(names)))
         return check_words(pd.DataFrame(array_columns(title, values, title)), target)
 
-    frames = results_of_pieces(each, source, None, target, rows, n_jobs, verbose)
+    frames = results_of_pieces(each, source, Style(whole=True), target, rows, n_jobs, verbose)
     return write_frames(frames, target)

@@ -39,7 +39,7 @@ def distinct(names, source, then):
 
 def is_gap(column):
     "Mask of the gaps of a `column` as it was read."
-    if column.dtype.kind in "biufmM":
+    if column.dtype.kind in "biufmMR":
         return column.isna()
     return column.isna() | column.map(lambda c: isinstance(c, str) and not c.strip())
 
@@ -95,7 +95,6 @@ class Table:
 
     names = property(lambda self: list(self.frame.columns))
     rows = property(lambda self: self.frame.index.to_numpy())
-    columns = property(lambda self: {name: c.to_numpy() for name, c in self.frame.items()})
 
     def __len__(self):
         return len(self.frame)
@@ -181,6 +180,9 @@ def table_of(frame, style=None, source="table", index=None, notes=(), first=1):
     names = distinct(list(map(str, frame.columns)), source, "one of them")
     frame = frame.set_axis(names, axis=1).set_axis(pd.RangeIndex(first, first + len(frame)))
     style = replace(style, index=style.index or index)
+    if not style.whole:
+        frame, blank = without_blank(frame)
+        notes += blank
     if style.missing:
         counts = {name: coded(column, style) for name, column in frame.items()}
         where = ", ".join(f"{count} in {name!r}" for name, count in counts.items() if count)
@@ -206,7 +208,7 @@ def typed_frame(frame, style):
 
 
 def without_blank(frame):
-    "A `frame` without its empty rows, and notes about them."
+    "A `frame` without its empty rows, and notes about them; the others keep their numbers."
     blank = np.ones(len(frame), dtype=bool)
     for _, column in frame.items() if len(frame) else ():
         blank &= is_gap(column).to_numpy()
@@ -368,11 +370,11 @@ def text_frames(path, style, rows=None):
                 na_values={n: [""] if n in words else list(GAPS) for n in head.names},
                 keep_default_na=False,
                 skipinitialspace=True,
+                skip_blank_lines=len(head.names) > 1,  # one column: each line is a row
                 low_memory=False,  # one type a column, also if words follow numbers
             )
             while (frame := next_frame(reader, path, style, len(head.names), above)) is not None:
-                frame, notes = without_blank(named_columns(frame, head, path, style))
-                yield frame, head.index, [*head.notes, *notes]
+                yield named_columns(frame, head, path, style), head.index, head.notes
     except UnicodeError:
         raise not_text(path, encoding, style) from None
 
@@ -410,10 +412,9 @@ def read_sheet(path, style):
     head = heading(first, path, style)
     start = filled[0] + 1 + style.units if head.named else style.skip
     frame = named_columns(cells.iloc[start:].set_axis(head.names, axis=1), head, path, style)
-    frame, notes = without_blank(frame)
     others = [name for name in sheets if name != sheet]
-    notes += [f"read sheet {sheet!r}; others: {', '.join(others)} (option sheet)"] * bool(others)
-    return table_of(frame.infer_objects(), style, path, head.index, [*head.notes, *notes])
+    told = [f"read sheet {sheet!r}; others: {', '.join(others)} (option sheet)"] * bool(others)
+    return table_of(frame.infer_objects(), style, path, head.index, [*head.notes, *told])
 
 
 def array_columns(name, array, path):
@@ -534,9 +535,10 @@ def tables_of(source, style=None, rows=None):
             return
         read = FRAMES.get(ending(path), partial(array_frames, array=source))
         for frame, index, notes in read(path, style, rows):
-            if len(frame):
-                yield table_of(frame, style, path, index, notes, first)
+            table = table_of(frame, style, path, index, notes, first)
             first += len(frame)
+            if len(table):
+                yield table
     except ImportError:
         extra = f"pip install 'idm_nb[{'anndata' if ending(path) == '.h5ad' else 'tables'}]'"
         raise UsageError(f"{path}: a package is missing that reads it: {extra}") from None

@@ -15,7 +15,14 @@ import numpy as np
 import pandas as pd
 
 from ..core.checks import MOST_AXES
-from ..core.pictures import Colouring, bars, branch_legend, colour_bar, palette
+from idm_nb.core.pictures import (
+    Colouring,
+    bars,
+    branch_legend,
+    colour_bar,
+    main_difference,
+    palette,
+)
 from ..diffusion.numerics import nearest
 from ..regression.verdict import SMALL, line_is_enough, short
 from ..study.relevance import projection_shares, unit_columns
@@ -309,18 +316,6 @@ def draw_branches(fitted):
     return figure
 
 # %% ../../nbs/11_tables/41_report.ipynb #2ea49c5f
-def main_difference(X, values, branch):
-    """Direction `(m,)` in which rows of nearly equal feature differ most; `X` `(N, m)`, `values`
-    `(N,)`, `branch` `(N,)`."""
-    order = np.argsort(values, kind="stable")
-    steps = np.diff(X[order], axis=0)
-    between = np.sign(np.diff(branch[order])) @ steps
-    if branch.max() > 0 and np.any(between):
-        return between / np.linalg.norm(between)
-    found = np.linalg.eigh(steps.T @ steps)[1][:, -1]
-    return found * np.sign(found[np.abs(found).argmax()])
-
-
 def shade_of(column):
     "Colouring of rows by a typed `column`, and the words of its colours, or None for numbers."
     if column.dtype.kind != "O":

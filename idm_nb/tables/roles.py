@@ -8,17 +8,18 @@ __all__ = []
 # %% ../../nbs/11_tables/38_roles.ipynb #roles004
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ..core.files import Storage
 from ..core.rows import MOST_LANDMARKS, POOL, pool_rows
-from ..core.work import labels_of
-from .cells import UsageError, as_list
+from ..core.work import announce, labels_of
+from .cells import Style, UsageError, as_list
 from .columns import days_of, plan_of
 from .pieces import piecewise
-from .reading import table_at, tables_of, typed_frame, with_values
+from .reading import Table, table_at, table_of, tables_of, typed_frame, with_values
 
 # %% ../../nbs/11_tables/38_roles.ipynb #e7a40a07
 class Plain(Storage):
@@ -74,13 +75,13 @@ FEW_CLASSES = 10  # different whole numbers, up to which a feature may be the nu
 
 
 def features_of(table, names, order=None):
-    """Features `(N, n)` of a `Table`, the columns `names`, and notes on them."""
+    "Features `(N, n)` of a `Table`, the columns `names`, and notes on them."
     values, notes = zip(*(feature_of(table, name, order) for name in names))
     return np.column_stack(values), sum(notes, [])
 
 
 def feature_of(table, name, order):
-    """The column `name` of a `Table` as numbers `(N,)`, NaN for gaps, and notes on it."""
+    "The column `name` of a `Table` as numbers `(N,)`, NaN for gaps, and notes on it."
     column, notes = table.frame[name], []
     if column.dtype.kind == "O":
         return ordered(table, name, order), []
@@ -104,7 +105,7 @@ def feature_of(table, name, order):
 
 
 def ordered(table, name, order):
-    """A feature of words as 0, 1, 2, ... `(N,)`, NaN for gaps."""
+    "A feature of words as 0, 1, 2, ... `(N,)`, NaN for gaps."
     column = table.frame[name]
     words = sorted(column.dropna().unique())
     order = table.orders.get(name) if order is None else as_list(order)
@@ -205,33 +206,33 @@ def read_or_drawn(source, style, landmarks, seed, features, verbose):
     every = [told(first), told(second)]
     del first, second
     every.extend(piecewise(told, pieces, 1, verbose, "counting rows"))
-    known = np.concatenate([known for known, *_ in every])
-    places, (words, odd, problems) = np.flatnonzero(known), whole_columns(every)
-    rows = places if len(places) <= pool else places[pool_rows(len(places), landmarks, seed)]
+    known = np.concatenate([rows for _, rows, *_ in every])
+    words, odd, problems = whole_columns(every)
+    rows = known if len(known) <= pool else known[pool_rows(len(known), landmarks, seed)]
     pieces = tables_of(source, replace(style, text=(*style.text, *odd)), pool)
-    some = lambda table: table.part(np.isin(table.rows, rows + 1))
+    some = lambda table: table.part(np.isin(table.rows, rows))
     drawn = list(piecewise(some, pieces, 1, verbose, "drawing rows"))
     frame = pd.concat([table.frame for table in drawn])
     again = typed_frame(frame[odd], replace(style, text=(*style.text, *words)))
     frame, problems = with_values(frame, again["frame"]), {**again["problems"], **problems}
     table = replace(drawn[0], frame=frame, problems=problems, dates=again["dates"])
-    return table, len(known)
+    return table, sum(count for count, *_ in every)
 
 
 def traits(table, features):
-    "What a piece tells: which rows have features; kinds, problems and dates of its columns."
+    "What a piece tells: how many rows, which have features; kinds, problems and dates of columns."
     kinds = {name: "f" if c.dtype.kind in "iu" else c.dtype.kind for name, c in table.frame.items()}
     known = table.frame[table.find(*features)].notna().all(axis=1).to_numpy()
-    return known, kinds, table.problems, table.dates
+    return len(table), table.rows[known], kinds, table.problems, table.dates
 
 
 def whole_columns(every):
     "Columns of words, columns without one kind, and problems, by the `traits` of `every` piece."
-    names = list(every[0][1])
-    are_words = lambda name: any(k[name] == "O" and name not in p for _, k, p, _ in every)
+    names = list(every[0][2])
+    are_words = lambda name: any(k[name] == "O" and name not in p for *_, k, p, _ in every)
     words = [name for name in names if are_words(name)]
     dates = {name for *_, own in every for name in own}
-    kinds = {name: {own[name] for _, own, *_ in every} for name in names}
+    kinds = {name: {own[name] for *_, own, _, _ in every} for name in names}
     odd = [name for name in names if len(kinds[name]) > 1 or name in dates]
     told = [(name, text) for *_, own, _ in every for name, text in own.items()]
     return words, odd, {name: text for name, text in reversed(told) if name not in words}
@@ -296,8 +297,7 @@ def too_few(table, count, kept=0):
 
 
 def rows_to_fit(table, truth, groups, options):
-    """Places of the rows to fit, and of those to keep back; others have no value of the feature;
-    `truth` `(N, n)`, `groups` `(N,)`."""
+    "Places of the rows to fit, and of those to keep back; `truth` `(N, n)`, `groups` `(N,)`."
     known = np.flatnonzero(np.isfinite(truth).all(axis=1))
     asked = None if groups is None else groups[known]
     out = split_rows(len(known), options.holdout, asked, options.random_state)
@@ -326,3 +326,42 @@ def groups_of(table, name):
         place = f"column {name!r} has a gap at data row {column.index[gaps][0]}"
         raise ValueError(f"{table.source}: {place}; rows without a group have no place in one")
     return column.to_numpy()
+
+# %% ../../nbs/11_tables/38_roles.ipynb #5258afc3
+ROLES = ("feature", "index", "groups", "label", "columns", "ignore")
+
+
+def read_for_fit(options, source, model):
+    "The `Table` of a fit, the number of rows of the source, the `Roles`, and the feature `(N, n)`."
+    given = {role: as_list(getattr(options, role)) for role in ROLES}
+    if not given["feature"]:
+        raise UsageError("feature names no column")
+    reading = {**(options.reading or {}), "index": next(map(str, given["index"]), None)}
+    style = Style(**reading)
+    if isinstance(source, (str, Path)):
+        drawn = model.landmarks, options.random_state, given["feature"], model.verbose
+        table, count = read_or_drawn(source, style, *drawn)
+    else:
+        table = source if isinstance(source, Table) else table_of(source, style)
+        count = len(table)
+    named = {role: list(dict.fromkeys(table.find(*names))) for role, names in given.items()}
+    table.find(*as_list(reading.get("words")))
+    for role in ("index", "groups", "label"):
+        if len(named[role]) > 1:
+            what = f"index, groups and label are each the name of one column, got {given[role]}"
+            raise UsageError(what)
+    for role, what in (("columns", "data"), ("index", "index"), ("groups", "groups")):
+        both = [name for name in named[role] if name in named["feature"]]
+        if both:
+            raise UsageError(f"column {both[0]!r} is both {what} and feature")
+    roles, problems = roles_of(table, {**named, "index": named["index"] or as_list(table.index)})
+    for line in roles.lines():
+        announce(options.verbose, line)
+    if problems:
+        told = "\n  ".join(["these columns:"] * (len(problems) > 1) + problems)
+        raise ValueError(f"{table.source}: {told}")
+    truth, notes = features_of(table, roles.features, options.order)
+    roles = replace(roles, notes=[*roles.notes, *notes])
+    for text in roles.notes:
+        announce(options.verbose, text)
+    return table, count, roles, truth

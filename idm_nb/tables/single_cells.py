@@ -13,6 +13,7 @@ import warnings
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from ..branches.contrast import BranchContrast
@@ -20,7 +21,7 @@ from ..core.pictures import viewing_axes
 from ..core.rows import PrincipalAxes, is_wide
 from ..idm.estimator import IteratedDiffusionMap
 from .columns import likely_groups
-from .h5ad import COUNTED, are_counts, log_per_cell, tools
+from .h5ad import COUNTED, are_counts, log_per_cell, places_of
 
 # %% ../../nbs/11_tables/43_single_cells.ipynb #68855498
 def representation(adata, use_rep):
@@ -72,19 +73,7 @@ def turn_of(model):
     return turn
 
 # %% ../../nbs/11_tables/43_single_cells.ipynb #68855500
-def places_of_genes(adata, reference):
-    "Places `(m,)` in `adata` of the genes of a `reference`, in its order."
-    ours, known = map(list, (adata.var_names, reference.var_names))
-    if ours == known:
-        return np.arange(len(ours))
-    place = dict(zip(ours, range(len(ours))))
-    missing = [name for name in known if name not in place]
-    if missing:
-        raise ValueError(f"{len(missing)} genes of the reference are missing, first {missing[0]!r}")
-    doubled = next((name for name in known if ours.count(name) > 1), None)
-    if doubled is not None:
-        raise ValueError(f"gene {doubled!r} occurs twice: run adata.var_names_make_unique() first")
-    return np.array([place[name] for name in known])
+REFERENCE = "genes of the reference"
 
 
 def genes_or(adata, use_rep, counts, reference=None):
@@ -92,7 +81,8 @@ def genes_or(adata, use_rep, counts, reference=None):
     X = representation(adata, use_rep)
     if use_rep not in (None, "X"):
         return X, False
-    X = X if reference is None else X[:, places_of_genes(adata, reference)]
+    known = None if reference is None else (adata.var_names, reference.var_names)
+    X = X if known is None else X[:, places_of(*known, REFERENCE)]
     found = are_counts(X, counts)
     return (log_per_cell(X) if found else X), found
 
@@ -108,14 +98,14 @@ def result_columns(features, values, errors, placed):
 def write_results(cells, model, coordinates, columns, key_added):
     """Write `coordinates` `(N, k)` and `columns` `(N,)` into the table `cells`, in place of those of a
     map before; the branch is a category."""
-    from pandas import Categorical
-
     former = re.compile(f"{re.escape(key_added)}_(prediction|std)_")
     for name in [*filter(former.match, map(str, cells.obs))]:
         del cells.obs[name]
     for name, column in columns.items():
         if name == "branch":
-            column = Categorical.from_codes(column, [*map(str, range(model.branches_.n_branches))])
+            column = pd.Categorical.from_codes(
+                column, [*map(str, range(model.branches_.n_branches))]
+            )
         cells.obs[f"{key_added}_{name}"] = column
     cells.obsm[f"X_{key_added}"] = coordinates @ turn_of(model)
 
@@ -172,12 +162,10 @@ def fit(adata, key, *, use_rep="X_pca", groups=None, counts=None, key_added="idm
     >>> sorted(adata.obs), adata.obsm["X_idm"].shape
     (['hour', 'idm_branch', 'idm_novel', 'idm_prediction', 'idm_std'], (300, 3))
     """
-    from pandas import DataFrame
-
     keys = [key] if isinstance(key, str) else list(key)
     columns = [numbers_in_obs(adata, name) for name in keys]
     X, counted = genes_or(adata, use_rep, counts)
-    y = DataFrame(dict(zip(keys, columns)))
+    y = pd.DataFrame(dict(zip(keys, columns)))
     y = y[key] if isinstance(key, str) else y
     together, other = None, [name for name in map(str, adata.obs) if name not in keys]
     if groups is not None:
@@ -186,7 +174,7 @@ def fit(adata, key, *, use_rep="X_pca", groups=None, counts=None, key_added="idm
             what = "has a gap; cells without a group have no place in one"
             raise ValueError(f"obs[{groups!r}] {what}")
         together = np.asarray(together).astype(str)
-    elif caution := likely_groups(adata.obs, other):
+    elif caution := likely_groups(adata.obs, other)[1]:
         warnings.warn(caution, UserWarning, stacklevel=2)
     model = IteratedDiffusionMap(**params).fit(X, y, groups=together)
     placed = model.place(X)
@@ -263,7 +251,8 @@ def principal_components(adata, reference):
             'the X of the reference is not what its "X_pca" was computed from: give both tables in '
             "the same scale, or put the representation of the new cells into obsm yourself"
         )
-    return project(adata.X[:, places_of_genes(adata, reference)])
+    places = places_of(adata.var_names, reference.var_names, REFERENCE)
+    return project(adata.X[:, places])
 
 # %% ../../nbs/11_tables/43_single_cells.ipynb #bce490b6
 def branch_genes(adata, *, key_added="idm", layer=None, every=False):
@@ -295,8 +284,6 @@ def branch_genes(adata, *, key_added="idm", layer=None, every=False):
     >>> branch_genes(cells).gene.tolist()
     ['fate']
     """
-    from pandas import DataFrame
-
     begin = f"{key_added}_prediction"
     values = np.column_stack([adata.obs[name] for name in adata.obs if str(name).startswith(begin)])
     branch = column_of(adata, f"{key_added}_branch")
@@ -313,7 +300,7 @@ def branch_genes(adata, *, key_added="idm", layer=None, every=False):
         points, values, codes, table=table, columns=adata.var_names, name=begin
     )
     shown = "first second low high column difference effect chance above".split()
-    genes = DataFrame(contrast.table(every), columns=shown).rename(columns={"column": "gene"})
+    genes = pd.DataFrame(contrast.table(every), columns=shown).rename(columns={"column": "gene"})
     for side in ("first", "second"):
         genes[side] = [names[b] for b in genes[side]]
     return genes
@@ -321,9 +308,11 @@ def branch_genes(adata, *, key_added="idm", layer=None, every=False):
 # %% ../../nbs/11_tables/43_single_cells.ipynb #b6aa8c99
 def write_h5ad(source, out, model, coordinates, columns, key_added="idm"):
     "Copy an `.h5ad` file, and add `coordinates` `(N, k)` and `columns` `(N,)` of all its cells to the copy."
-    open_file, read_elem, write_elem = tools()
+    import h5py
+    from anndata.io import read_elem, write_elem
+
     shutil.copyfile(source, out)
-    with open_file(out, "r+") as file:
+    with h5py.File(out, "r+") as file:
         cells = SimpleNamespace(obs=read_elem(file["obs"]), obsm={})
         write_results(cells, model, coordinates, columns, key_added)
         write_elem(file, "obs", cells.obs)

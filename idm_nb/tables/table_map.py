@@ -6,6 +6,7 @@
 __all__ = ['TableMap']
 
 # %% ../../nbs/11_tables/42_table_map.ipynb #2fc14da1
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,24 +21,17 @@ from ..branches.contrast import branch_contrast
 from ..branches.support import SUPPORT
 from ..core.checks import MOST_AXES, check_choice, check_number
 from ..core.files import Storage
-from ..core.rows import MOST_LANDMARKS
-from ..core.work import announce, one_thread
-from idm_nb.idm.estimator import (
-    IteratedDiffusionMap,
-    checked,
-    estimated,
-    fit_map,
-    prepare,
-    warn_of,
-)
+from ..core.rows import MOST_LANDMARKS, joined_groups
+from ..core.work import one_thread
+from ..idm.estimator import IteratedDiffusionMap, checked, estimated, fit_map, prepare, warn_of
 from ..idm.reeb import reeb_graph
-from ..regression.verdict import audit
+from ..regression.held_out import percent
+from ..regression.verdict import audit, undeclared_groups
 from ..study.relevance import Relevance
-from .answers import alike_rows, other_ways, ready, results_of
-from .cells import GAPS, Style, UsageError, as_list
+from .answers import alike_rows, other_ways, results_of, typed_rows
+from .cells import UsageError, as_list
 from .columns import TableEncoder, likely_groups, numbers_of_columns
 from .gaps import Donors, PlacedWithGaps, hidden_by_gaps, with_lent_cells
-from .reading import Table, table_at, table_of
 from .report import short_report, table_report
 from idm_nb.tables.roles import (
     FEWEST_TO_FIT,
@@ -46,20 +40,12 @@ from idm_nb.tables.roles import (
     Plain,
     Roles,
     SomeRows,
-    features_of,
     groups_of,
-    read_or_drawn,
-    roles_of,
+    read_for_fit,
     rows_to_fit,
     without_constant,
 )
-from idm_nb.tables.weights import (
-    column_relevance,
-    column_weights,
-    relevance_of,
-    stretch_of,
-    unseen,
-)
+from .weights import column_relevance, column_weights, relevance_of, stretch_of, unseen
 
 # %% ../../nbs/11_tables/42_table_map.ipynb #ae1acb36
 MOST_SHOWN = 20  # columns of a wide table that are shown with its rows
@@ -88,10 +74,8 @@ class FittedTable(Storage):
     def __getstate__(self):
         return {**super().__getstate__(), "known": vars(self).get("relevance", self.known)}
 
-    @property
-    def graph(self):
-        """The `ReebGraph` of the map; None for several features."""
-        return reeb_graph(self.model) if len(self.branches.nodes) else None
+    # the `ReebGraph` of the map; None for several features
+    graph = property(lambda self: reeb_graph(self.model) if len(self.branches.nodes) else None)
 
     @property
     def alone(self):
@@ -102,31 +86,14 @@ class FittedTable(Storage):
         found = {b: np.unique(groups[self.branch == b]) for b in range(count)}
         return {b: of[0] for b, of in found.items() if len(of) == 1}
 
-    @property
-    def too_few_groups(self):
-        """The number of groups if the signs of so few cannot be rare enough for any column, else 0."""
-        groups = [part.groups for part in (self.rows, self.kept) if part.groups is not None]
-        count = len(np.unique(np.concatenate(groups))) if groups else 0
-        return count if 0.5**count > 0.05 and count else 0
-
-    def style(self, given):
-        """The `Style` of new rows: options of `read_table`, `given`, with words and dates as in
-        training."""
-        parts = self.encoder.parts
-        text = [p.name for p in parts if p.kind in ("words", "text")]
-        words = [p.name for p in parts if p.kind == "words" and {*p.words} & {*GAPS}]
-        words = [*words, *as_list(self.roles.index), *as_list(given.get("words"))]
-        dates = {p.name: p.form for p in parts if p.kind == "date" and p.form}
-        own = {"words": words, "text": text, "dates": dates}
-        return Style(**{"counts": self.counts, **given, **own})
+    too_few_groups = property(lambda self: few_groups(self.rows, self.kept))
 
     def encode(self, frame):
         """Coordinates `(N, m)` of the rows of a `frame`; gaps are filled from training rows."""
         return self.donors.encode(frame)
 
     def place(self, frame):
-        """`Placed` rows of a typed `frame`; words that are not known, see `TableEncoder`, make a
-        row novel."""
+        """`Placed` rows of a typed `frame`; words that are not known make a row novel."""
         known, unknown = self.model.map_, self.encoder.unknown(frame)
         if self.donors.gaps_of(frame).any():
             placed = PlacedWithGaps(known, self.donors, frame)
@@ -141,10 +108,7 @@ class FittedTable(Storage):
         errors = self.coding.decode_errors(placed.values, placed.errors)
         return self.coding.decode(placed.values), errors
 
-    @cached_property
-    def placed_kept(self):
-        """`Placed` rows that were kept back."""
-        return self.place(self.kept.frame)
+    placed_kept = cached_property(lambda self: self.place(self.kept.frame))
 
     @cached_property
     def relevance(self):
@@ -168,20 +132,11 @@ class FittedTable(Storage):
         names = [name for name, *_ in self.relevance.ranked()]
         return names[:MOST_SHOWN] if len(names) > MOST_AXES else names
 
-    @cached_property
-    def contrast(self):
-        """`BranchContrast` of the training rows, in the columns of the table and in their words."""
-        X, groups, graph = self.encode(self.rows.frame), self.rows.groups, self.graph or self.model
-        table, columns = columns_to_compare(
-            self.rows.columns, X, self.encoder, self.roles.described
-        )
-        feature = self.roles.features[0]
-        return branch_contrast(graph, X, groups=groups, name=feature, table=table, columns=columns)
+    contrast = cached_property(lambda self: contrast_of(self))
 
 # %% ../../nbs/11_tables/42_table_map.ipynb #056bb6de
 def columns_to_compare(columns, X, encoder, described):
-    """Rows `(N, m)` whose `columns` are compared between branches, and names of these; `X` `(N,
-    k)`, as encoded."""
+    "Rows `(N, m)` whose `columns` are compared between branches, and their names; `X` `(N, k)`."
     if described:
         return columns[described[0]].table, columns[described[0]].names
     if encoder.many:
@@ -194,6 +149,21 @@ def columns_to_compare(columns, X, encoder, described):
         table.append(column * unit if plain else number)
     return np.column_stack(table), encoder.labels()
 
+
+def contrast_of(fitted):
+    "`BranchContrast` of the training rows of a FittedTable, in the columns of the table."
+    rows, name, described = fitted.rows, fitted.roles.features[0], fitted.roles.described
+    X, graph = fitted.encode(rows.frame), fitted.graph or fitted.model
+    table, names = columns_to_compare(rows.columns, X, fitted.encoder, described)
+    return branch_contrast(graph, X, groups=rows.groups, name=name, table=table, columns=names)
+
+
+def few_groups(*parts):
+    "The number of groups of `SomeRows` if the signs of so few are never rare enough, else 0."
+    groups = [rows.groups for rows in parts if rows.groups is not None]
+    count = len(np.unique(np.concatenate(groups))) if groups else 0
+    return count if 0.5**count > 0.05 and count else 0
+
 # %% ../../nbs/11_tables/42_table_map.ipynb #a0bd469e
 def model_to_fit(options):
     "The unfitted IteratedDiffusionMap of a TableMap, `options`, whose parameters are checked."
@@ -205,44 +175,34 @@ def model_to_fit(options):
     seed = int(check_random_state(options.random_state).randint(2**31 - 1))
     return model.set_params(random_state=seed) if model.random_state is None else model
 
-# %% ../../nbs/11_tables/42_table_map.ipynb #fit-read-code
-ROLES = ("feature", "index", "groups", "label", "columns", "ignore")
+# %% ../../nbs/11_tables/42_table_map.ipynb #bda594e4
+def grouping(rows, table, names):
+    "Those of the `names` of columns of a `table` `(N, p)` that name groups of its TrainingRows."
+    return [names[j] for j in undeclared_groups(rows, table)[0]]
 
 
-def read_for_fit(options, source, model):
-    "The `Table` of a fit, the number of rows of the source, the `Roles`, and the feature `(N, n)`."
-    given = {role: as_list(getattr(options, role)) for role in ROLES}
-    if not given["feature"]:
-        raise UsageError("feature names no column")
-    reading = {**(options.reading or {}), "index": next(map(str, given["index"]), None)}
-    style = Style(**reading)
-    if isinstance(source, (str, Path)):
-        drawn = model.landmarks, options.random_state, given["feature"], model.verbose
-        table, count = read_or_drawn(source, style, *drawn)
-    else:
-        table = source if isinstance(source, Table) else table_of(source, style)
-        count = len(table)
-    named = {role: list(dict.fromkeys(table.find(*names))) for role, names in given.items()}
-    table.find(*as_list(reading.get("words")))
-    for role in ("index", "groups", "label"):
-        if len(named[role]) > 1:
-            what = f"index, groups and label are each the name of one column, got {given[role]}"
-            raise UsageError(what)
-    for role, what in (("columns", "data"), ("index", "index"), ("groups", "groups")):
-        both = [name for name in named[role] if name in named["feature"]]
-        if both:
-            raise UsageError(f"column {both[0]!r} is both {what} and feature")
-    roles, problems = roles_of(table, {**named, "index": named["index"] or as_list(table.index)})
-    for line in roles.lines():
-        announce(options.verbose, line)
-    if problems:
-        told = "\n  ".join(["these columns:"] * (len(problems) > 1) + problems)
-        raise ValueError(f"{table.source}: {told}")
-    truth, notes = features_of(table, roles.features, options.order)
-    roles = replace(roles, notes=[*roles.notes, *notes])
-    for text in roles.notes:
-        announce(options.verbose, text)
-    return table, count, roles, truth
+def with_new_groups(verdict, options, rows, labels):
+    "A `Verdict` on TrainingRows; it begins with the share in new groups, of `labels`, if that is low."
+    groups = labels.groupby(list(labels), dropna=False).ngroup().to_numpy()
+    try:
+        groups = joined_groups(groups, rows.inverse, len(rows.y))
+    except ValueError:  # equal rows are in all groups
+        return verdict
+    share = estimated(replace(rows, groups=groups), options)[1].r2
+    if not verdict.beats_chance or 2 * share > verdict.r2:
+        return verdict
+    told = (
+        f"On rows with new values of {' and '.join(labels)}, the map explains {percent(share)} of "
+    )
+    told += f"the variation in {verdict.what}, not {percent(verdict.r2)}: give groups."
+    return replace(verdict, cautions=[("lower", told), *verdict.cautions])
+
+
+def warn_of_groups(verdict):
+    "Warn of what makes the share of a `Verdict` too good."
+    for kind, text in verdict.cautions:
+        if kind in ("lower", "leak", "copies", "order"):
+            warnings.warn(text.rstrip("."), UserWarning, stacklevel=5)
 
 # %% ../../nbs/11_tables/42_table_map.ipynb #fit-table-code
 def fit_table(options, source):
@@ -260,21 +220,20 @@ def fit_table(options, source):
         raise UsageError(f"landmarks must be {most}, got {landmarks}")
     if landmarks is None and (count > len(table) or (wide and n > MOST_LANDMARKS)):
         model.set_params(landmarks=min(MOST_LANDMARKS, n))
-    scale = options.scale or table.scale
-    plans = [plan for plan in roles.plans if plan.data]
+    scale, plans = options.scale or table.scale, [plan for plan in roles.plans if plan.data]
     encoder = TableEncoder.of(frame, plans, scale == "standard", table.dates)
     numbers = None if wide else numbers_of_columns(frame[roles.data])
     unnamed = [plan.name for plan in roles.plans if plan.use == UNNAMED]
-    likely = likely_groups(table.frame, unnamed) if groups is None else None
+    likely, told = likely_groups(table.frame, unnamed) if groups is None else (None, None)
     X = encoder.encode(frame, Donors(encoder).fill)
-    start = 0.0 if np.nanmin(truth) >= 0 else None
-    coding = Angle(options.angle, start) if options.angle else Plain()
+    angle, low = options.angle, 0.0 if np.nanmin(truth) >= 0 else None
+    coding = Angle(angle, low) if angle else Plain()
     settings, together = checked(model), None if groups is None else groups[old]
     y = coding.encode(truth[old])
     rows, fresh, about, _ = prepare(model, settings, X, y, None, together)
     chosen = about["landmarks"]
-    old, angle = old[chosen], coding.unit is not None
-    what = " and ".join(roles.features) + " (on a circle of radius 1)" * angle
+    old = old[chosen]
+    what = " and ".join(roles.features) + " (on a circle of radius 1)" * bool(angle)
     numbers, grouped = None if wide else numbers[chosen], groups is not None
     names, of = encoder.labels() if wide else roles.data, None if angle else roles.features
     cautions = audit(
@@ -282,8 +241,11 @@ def fit_table(options, source):
     )
     if likely:
         cautions = [c for c in cautions if c[0] not in ("copies", "order", "groups")]
-        cautions.append(("groups", likely))
+        cautions.append(("groups", told))
     estimate, verdict = estimated(rows, settings, what, cautions)
+    if any(kind == "groups" for kind, _ in cautions):
+        labels = table.frame.iloc[old][[likely] if likely else grouping(rows, numbers, roles.data)]
+        verdict = with_new_groups(verdict, settings, rows, labels)
     used = [*roles.data, *as_list(roles.index), *as_list(roles.label), *roles.described]
     fitted, kept = (SomeRows.of(table.frame[used], some, truth, groups) for some in (old, new))
     donors, relevance, stretch = Donors(encoder, rows.X), None, None
@@ -299,6 +261,7 @@ def fit_table(options, source):
         rows, estimate, verdict, settings, fresh, about, stretch, SUPPORT, hidden=hidden
     )
     warn_of(model.map_)
+    warn_of_groups(verdict)
     about = roles, table.source, count, encoder, coding
     return FittedTable(*about, fitted, kept, model, table.counts, scale, relevance)
 
@@ -371,23 +334,17 @@ class TableMap(Storage, BaseEstimator):
 
     @one_thread()
     def fit(self, table):
-        """Fit a `table`: a path that `read_table` reads, a `Table`, or a pandas or polars data
-        frame."""
+        """Fit a `table`: a path that `read_table` reads, a `Table`, or a data frame."""
         self.fitted_ = fit_table(self, table)
         return self
 
     def typed(self, table):
         """The `Table` of new rows: `table` is a path, `Table` or data frame; notes say what is new."""
         check_is_fitted(self)
-        style = self.fitted_.style(self.reading or {})
-        if isinstance(table, (str, Path)):
-            table = table_at(table, style)
-        table = table if isinstance(table, Table) else table_of(table, style)
-        return ready(table, self.fitted_)
+        return typed_rows(self.fitted_, table, self.reading or {})
 
     def place(self, table):
-        """The rows of a `table`, see `predict`, as `Placed`: values, errors, branch, embedding,
-        novelty."""
+        """The rows of a `table` as `Placed`: values, errors, branch, embedding, novelty."""
         return self.fitted_.place(self.typed(table).frame)
 
     def predict(self, table, coordinates=False):
@@ -434,8 +391,7 @@ class TableMap(Storage, BaseEstimator):
         return other_ways(self.fitted_, self.typed(row).frame, n, branch)
 
     def relevance(self):
-        """DataFrame with `column`, `relevance`, `p_value` and `above_chance`, the most relevant
-        first."""
+        """DataFrame: `column`, `relevance`, `p_value`, `above_chance`, the most relevant first."""
         check_is_fitted(self)
         names = ("column", "relevance", "p_value", "above_chance")
         return pd.DataFrame(self.relevance_.ranked(), columns=names)
