@@ -72,7 +72,7 @@ def test_what_is_said_of_columns_names_the_genes(fitted, tmp_path):
     assert len(told) > 40 and np.mean(fates) > 0.9
     late = np.flatnonzero(fitted.fitted_.rows.truth[:, 0] > 15)[:1]
     row = fitted.fitted_.rows.part(late)
-    table = table_of({"sparse columns": row.columns["sparse columns"]})
+    table = table_of({"sparse columns": row.frame["sparse columns"].array})
     alike = fitted.alike(table, 3)
     assert alike.differs[0] == "" and alike.columns[-20:].tolist() == found.column[:20].tolist()
     assert len(fitted.counterparts(table, 2)) == 2

@@ -108,12 +108,17 @@ def _pack(value, arrays, place):
         return value
     if isinstance(value, np.ndarray) and value.dtype != object:
         return {"array": arrays.setdefault(identity(value), (len(arrays), value))[0]}
-    if isinstance(value, np.ndarray) and all(isinstance(v, str) for v in value.ravel()):
+    if isinstance(value, np.ndarray) and all(isinstance(v, str | None) for v in value.ravel()):
         return {"strings": value.tolist()}
     if sp.issparse(value):
         csr = value.tocsr()
         parts = [_pack(part, arrays, place) for part in (csr.data, csr.indices, csr.indptr)]
         return {"csr": [*parts, list(csr.shape)]}
+    if hasattr(value, "iloc"):  # a data frame; its columns of other kinds can be saved
+        kinds = {
+            n: c.array if isinstance(c.array, Storage) else c.to_numpy() for n, c in value.items()
+        }
+        return {"frame": [_pack(part, arrays, place) for part in (value.index.to_numpy(), kinds)]}
     if isinstance(value, dict) and all(isinstance(k, (str, int)) for k in value):
         return {"dict": [[k, _pack(v, arrays, f"{place}.{k}")] for k, v in value.items()]}
     if isinstance(value, (list, tuple)):
@@ -139,6 +144,11 @@ def _unpack(node, arrays):
     if "csr" in node:
         data, indices, indptr = (_unpack(n, arrays) for n in node["csr"][:3])
         return sp.csr_matrix((data, indices, indptr), shape=tuple(node["csr"][3]))
+    if "frame" in node:
+        from pandas import DataFrame
+
+        index, columns = (_unpack(n, arrays) for n in node["frame"])
+        return DataFrame(columns, index)
     if "dict" in node:
         return {k: _unpack(v, arrays) for k, v in node["dict"]}
     if "list" in node:

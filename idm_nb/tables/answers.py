@@ -161,8 +161,8 @@ def alike_rows(fitted, table, n):
     ours = ("rank", "training_row", "distance", "differs")
     names = named_rows(table, ours).iloc[asked].reset_index(drop=True)
     told = {"rank": np.tile(np.arange(1, n + 1), len(table)), "training_row": found.numbers}
-    if index is not None and index in found.columns:
-        told = {**told, **apart({f"training_{index}": found.columns[index]}, told)}
+    if index is not None and index in found.frame:
+        told = {**told, **apart({f"training_{index}": found.frame[index].to_numpy()}, told)}
     told["distance"] = distance.ravel()
     truth = dict(zip(fitted.roles.features, found.truth.T))
     told = {**told, **apart(truth, [*names, *told, *ours])}

@@ -7,7 +7,7 @@ __all__ = []
 
 # %% ../../nbs/11_tables/38_roles.ipynb #roles004
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -238,43 +238,23 @@ def whole_columns(every):
     return words, odd, {name: text for name, text in reversed(told) if name not in words}
 
 # %% ../../nbs/11_tables/38_roles.ipynb #ead1f0bc
-def as_columns(frame):
-    "Columns of a `frame` as arrays that a file can hold: words as text, empty for a gap."
-    words = lambda c: c.astype(object).where(c.notna(), "").map(str).to_numpy(object)
-    plain = lambda c: c.array if c.dtype.kind == "R" else c.to_numpy()
-    return {n: words(c) if c.dtype.kind == "O" else plain(c) for n, c in frame.items()}
-
-
 @dataclass(frozen=True)
 class SomeRows(Storage):
-    "Rows of a fitted table."
+    "Rows of a fitted table: a `frame` by their numbers, features `(n, k)`, and groups `(n,)` or None."
 
-    numbers: np.ndarray
-    columns: dict
+    frame: pd.DataFrame
     truth: np.ndarray
     groups: np.ndarray | None
 
-    @cached_property
-    def frame(self):
-        "The rows as a data frame."
-        frame = pd.DataFrame(self.columns, index=self.numbers)
-        words = [name for name, column in frame.items() if column.dtype == object]
-        return with_values(frame, {n: frame[n].map(lambda v: v or None) for n in words})
+    numbers = property(lambda self: self.frame.index.to_numpy())
 
     def __len__(self):
-        return len(self.numbers)
-
-    @classmethod
-    def of(cls, frame, chosen, truth, groups):
-        "Rows of a `frame` at the places `chosen`, with features and groups of all its rows."
-        part, groups = frame.iloc[chosen], None if groups is None else groups[chosen]
-        return cls(part.index.to_numpy(), as_columns(part), truth[chosen], groups)
+        return len(self.frame)
 
     def part(self, chosen):
         "The rows `chosen` by a mask or by places."
-        columns = {name: column[chosen] for name, column in self.columns.items()}
         groups = None if self.groups is None else self.groups[chosen]
-        return SomeRows(self.numbers[chosen], columns, self.truth[chosen], groups)
+        return SomeRows(self.frame.iloc[chosen], self.truth[chosen], groups)
 
 # %% ../../nbs/11_tables/38_roles.ipynb #07ad5234
 FEWEST_TO_FIT = 16  # rows to fit

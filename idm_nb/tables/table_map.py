@@ -135,15 +135,15 @@ class FittedTable(Storage):
     contrast = cached_property(lambda self: contrast_of(self))
 
 # %% ../../nbs/11_tables/42_table_map.ipynb #056bb6de
-def columns_to_compare(columns, X, encoder, described):
-    "Rows `(N, m)` whose `columns` are compared between branches, and their names; `X` `(N, k)`."
+def columns_to_compare(frame, X, encoder, described):
+    "Rows `(N, m)` of a `frame` that are compared between branches, and names of columns; `X` `(N, k)`."
     if described:
-        return columns[described[0]].table, columns[described[0]].names
+        return frame[described[0]].array.table, frame[described[0]].array.names
     if encoder.many:
         return X, encoder.labels()
     table = []
     for k, (label, owner, column) in enumerate(zip(encoder.labels(), encoder.owners, X.T)):
-        number, part = columns.get(label), encoder.parts[owner]
+        number, part = frame.get(label), encoder.parts[owner]
         plain = number is None or number.dtype.kind not in "iuf" or np.isnan(number).any()
         unit = part.unit if part.kind == "words" and k < encoder.width else 1.0  # ones and zeros
         table.append(column * unit if plain else number)
@@ -154,7 +154,7 @@ def contrast_of(fitted):
     "`BranchContrast` of the training rows of a FittedTable, in the columns of the table."
     rows, name, described = fitted.rows, fitted.roles.features[0], fitted.roles.described
     X, graph = fitted.encode(rows.frame), fitted.graph or fitted.model
-    table, names = columns_to_compare(rows.columns, X, fitted.encoder, described)
+    table, names = columns_to_compare(rows.frame, X, fitted.encoder, described)
     return branch_contrast(graph, X, groups=rows.groups, name=name, table=table, columns=names)
 
 
@@ -183,13 +183,15 @@ def grouping(rows, table, names):
 
 def with_new_groups(verdict, options, rows, labels):
     "A `Verdict` on TrainingRows; it begins with the share in new groups, of `labels`, if that is low."
+    if not verdict.beats_chance:
+        return verdict
     groups = labels.groupby(list(labels), dropna=False).ngroup().to_numpy()
     try:
         groups = joined_groups(groups, rows.inverse, len(rows.y))
     except ValueError:  # equal rows are in all groups
         return verdict
     share = estimated(replace(rows, groups=groups), options)[1].r2
-    if not verdict.beats_chance or 2 * share > verdict.r2:
+    if 2 * share > verdict.r2:
         return verdict
     told = (
         f"On rows with new values of {' and '.join(labels)}, the map explains {percent(share)} of "
@@ -247,7 +249,8 @@ def fit_table(options, source):
         labels = table.frame.iloc[old][[likely] if likely else grouping(rows, numbers, roles.data)]
         verdict = with_new_groups(verdict, settings, rows, labels)
     used = [*roles.data, *as_list(roles.index), *as_list(roles.label), *roles.described]
-    fitted, kept = (SomeRows.of(table.frame[used], some, truth, groups) for some in (old, new))
+    every = SomeRows(table.frame[[*dict.fromkeys(used)]], truth, groups)
+    fitted, kept = every.part(old), every.part(new)
     donors, relevance, stretch = Donors(encoder, rows.X), None, None
     if encoder.marked:
         rows = with_lent_cells(donors, rows)
