@@ -95,7 +95,7 @@ def test_what_makes_the_share_too_good_is_warned_of():
     table = pd.DataFrame(rng.normal(size=(30, 3))[person] + 0.05 * noise, columns=list("abc"))
     table["y"] = rng.normal(size=30)[person] + 0.02 * rng.normal(size=300)
     share = (
-        "On rows with new values of {0}, the map explains 0 % of the variation in y, not 9[89].* %"
+        "On rows with new values of {0}, the map explains \\d % of the variation in y, not 9[89].* %"
     )
     named = dict(feature="y", columns=["a", "b", "c"])  # the groups are left out
     for given, options in (("person", dict(feature="y")), ("donor", named)):

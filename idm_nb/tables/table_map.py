@@ -190,13 +190,12 @@ def with_new_groups(verdict, options, rows, labels):
         groups = joined_groups(groups, rows.inverse, len(rows.y))
     except ValueError:  # equal rows are in all groups
         return verdict
-    share = estimated(replace(rows, groups=groups), options)[1].r2
-    if 2 * share > verdict.r2:
-        return verdict
-    told = (
-        f"On rows with new values of {' and '.join(labels)}, the map explains {percent(share)} of "
-    )
-    told += f"the variation in {verdict.what}, not {percent(verdict.r2)}: give groups."
+    share_of = lambda labels: max(estimated(replace(rows, groups=labels), options)[1].r2, 0)
+    share, drawn = share_of(groups), np.random.default_rng(0).permutation(groups)
+    if 2 * share > verdict.r2 or 2 * share >= share_of(drawn):
+        return verdict  # few groups of rows drawn at random would have explained as little
+    told = f"On rows with new values of {' and '.join(labels)}, the map explains {percent(share)}"
+    told += f" of the variation in {verdict.what}, not {percent(verdict.r2)}: give groups."
     return replace(verdict, cautions=[("lower", told), *verdict.cautions])
 
 
