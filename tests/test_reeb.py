@@ -12,7 +12,6 @@ from sklearn.metrics import adjusted_rand_score
 import idm_nb
 from idm_nb import IteratedDiffusionMap, TableMap, reeb_graph
 from idm_nb.branches import Branches, level_sets
-from idm_nb.branches.graph import rejoined
 from idm_nb.datasets import feature_example
 from idm_nb.idm import ReebGraph
 
@@ -105,14 +104,10 @@ def test_strands_that_cross_within_one_window_are_one_piece(seed):
     assert counts(ReebGraph(X, X[:, 0] * X[:, 1])) == (1, 4, 0, 4)
 
 
-def test_a_stray_row_does_not_decide_which_parts_are_joined():
-    rng = np.random.default_rng(1)
-    X, far = rng.uniform(-1, 1, (300, 2)), rng.uniform(4, 6, (100, 2))
-    far[0] = X[0] + 1e-5
-    points, heights = np.vstack([X, far]), np.r_[X[:, 0] * X[:, 1], far[:, 0] - 5]
-    part = np.r_[X[:, 0] > 0, np.full(100, 2)].astype(int)  # two strands of a saddle, and far rows
-    ends, _ = rejoined(points, heights, np.arange(6).reshape(3, 2), part, 3, 60)
-    assert len(ends) == 5 and np.isin(ends, ends[2]).sum() == 2  # the saddle has four arms
+@pytest.mark.parametrize("seed", [51, 55])
+def test_two_saddles_at_one_height_are_one_piece(seed):
+    X = np.random.default_rng(seed).uniform(0, 1, (1000, 2)) * [3, 2]
+    assert counts(ReebGraph(X, np.sin(np.pi * X).prod(axis=1))) == (1, 6, 0, 6)
 
 
 def two_strips(n, rng):

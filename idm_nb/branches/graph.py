@@ -6,13 +6,13 @@
 __all__ = ['Branches']
 
 # %% ../../nbs/08_branches/23_graph.ipynb #a647ae68
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from .level_sets import LOG_ODDS, OVERLAP, programme_of
+from .level_sets import LOG_ODDS, OVERLAP, border_of, programme_of
 from .walk import bridges_of, distances, few, joins_of, lengths_of, walk_neighbors
 from ..core.files import Storage
 from ..core.rows import distinct_rows
@@ -162,135 +162,48 @@ def without_strangers(points, sets):
     return sets
 
 # %% ../../nbs/08_branches/23_graph.ipynb #forks001
-def rows_of_fork(sets, up, arms, here, groups, joined, near, close):
-    "Own rows of the trunk and of each arm; `joined`, `near` and `close` are `(n, n)` for n rows."
-    up_here, own = up[here], [here[:0] for _ in arms]
-    met = {**until_met(joined, up_here, groups), **until_met(near, up_here, groups)}
-    close = until_met(close, up_here, groups)
-    for j, rows in met.items():
-        first = np.intersect1d(sets.rows(arms[j]), here[close.get(j, slice(None))])
-        own[j] = union([here[rows], first])
-    lowest = min((up[rows].min() for rows in own if len(rows)), default=-np.inf)
-    return [here[up_here < lowest], *own]
-
-
-def look_at_fork(points, sets, up, v, side):
-    "The sets after an arm was cut from its trunk `v`, or None; and the rows of the fork by set."
-    arms = sets.beside(v, side)
-    here, groups, whole = rows_at(up, sets, arms, side, v)
-    joined, near, close = near_rows(points[here], groups, APART, NEAR_VOLUME, None)
-    part = classes(len(joined), np.argwhere(joined))
-    *groups, trunk = groups
+def cut_at_fork(points, sets, up, v, side):
+    "The sets after an arm that ends there was cut from its trunk `v`, or None."
+    here, groups, whole = rows_at(up, sets, sets.beside(v, side), side, v)
+    [joined] = near_rows(points[here], groups, APART)
+    part, (*groups, trunk) = classes(len(joined), np.argwhere(joined)), groups
     if len(set(homes(part, groups))) == 1:
         part = sides_of_gap(points[whole], up[whole])[np.searchsorted(whole, here)]
     home = homes(part, groups)
     most = max(home, key=lambda h: np.sum(part[trunk] == h))
-    for h in home:
-        cut = sets.parted(v, here[part == h]) if h != most else None
-        if cut is not None:
-            return cut, {}
-    own = rows_of_fork(sets, up, arms, here, groups, joined, near, close)
-    return None, dict(zip([v, *arms], own))
+    cuts = (sets.parted(v, here[part == h]) for h in home if h != most)
+    return next((cut for cut in cuts if cut is not None), None)
 
 
-def first_cut(points, heights, sets):
-    "The sets after the first arm that ends at a fork was cut, or None, and the forks."
-    forks = []
+def rows_of_fork(points, sets, up, v, side):
+    "Own rows of the trunk `v` and of each of its arms, a dict."
+    arms = sets.beside(v, side)
+    here, groups, _ = rows_at(up, sets, arms, side, v)
+    up_here, own = up[here], [here[:0] for _ in arms]
+    ways = near_rows(points[here], groups, APART, NEAR_VOLUME, None)
+    joined, near, close = (until_met(way, up_here, groups[:-1]) for way in ways)
+    for j, rows in {**joined, **near}.items():
+        first = np.intersect1d(sets.rows(arms[j]), here[close.get(j, slice(None))])
+        own[j] = union([here[rows], first])
+    lowest = min((up[rows].min() for rows in own if len(rows)), default=-np.inf)
+    return dict(zip([v, *arms], [here[up_here < lowest], *own]))
+
+
+def forks_in(sets, heights):
+    "Each set that forks: upward heights, the set, and the side of its arms."
     for side, up in (1, heights), (0, -heights):
         degree = np.bincount(sets.links[:, 1 - side], minlength=len(sets.window))
-        for v in np.flatnonzero(degree > 1):
-            cut, fork = look_at_fork(points, sets, up, v, side)
-            if cut is not None:
-                return cut, []
-            forks.append(fork)
-    return None, forks
+        yield from ((up, v, side) for v in np.flatnonzero(degree > 1))
 
 
-def forks_of(points, heights, sets):
-    "The sets, from whose trunks all arms that end there have been cut, and their forks."
-    cut, forks = first_cut(points, heights, sets)
-    while cut is not None:
-        sets = cut
-        cut, forks = first_cut(points, heights, sets)
-    return sets, forks
-
-# %% ../../nbs/08_branches/23_graph.ipynb #rejoin00
-def in_one_window(ranks, size):
-    "Whether half of some rows with these `ranks` of the feature lie within a window of `size` rows."
-    return np.median(np.abs(ranks - np.median(ranks))) <= size / 2
-
-
-def meet_once(points, ranks, part, p, q, size):
-    "Whether rows of parts `p` and `q` that face each other lie in one window."
-    here = np.flatnonzero((part == p) | (part == q))
-    for side in (p, q):
-        own, _, bridge = bridges_from(points[here], part[here], side)
-        most = max(few(len(points)), np.count_nonzero(bridge <= 2 * bridge[0]))
-        if not in_one_window(ranks[here[own[:most]]], size):
-            return False
-    return True
-
-
-def touching_parts(points, ranks, part, size):
-    "Labels of parts, equal for those whose bodies touch within one window."
-    n, k = part.max() + 1, few(len(points))
-    near, distance = Search(points).nearest(points, k + 1)
-    length = np.array([np.median(distance[part == p, k]) for p in range(n)])
-    i, j = np.nonzero((part[near] == part[:, None]) & (distance <= length[part][:, None]))
-    group = classes(len(points), np.c_[i, near[i, j]])
-    body = np.isin(group, [np.bincount(group[part == p]).argmax() for p in range(n)])
-    points, part, ranks = points[body], part[body], ranks[body]
-    seen = np.zeros((n, n), dtype=bool)
-    for p in range(n):
-        own, beside, bridge = bridges_from(points, part, p)
-        for q in range(n):
-            close = (part[beside] == q) & (bridge <= max(length[p], length[q]))
-            seen[p, q] = close.sum() > k and in_one_window(ranks[own[close]], size)
-    return classes(n, np.argwhere(seen & seen.T))
-
-# %% ../../nbs/08_branches/23_graph.ipynb #rejoin01
-def with_node(ends, rows, heights, a, level, least):
-    "The `ends` and `rows` of `rejoined` with a node on arc `a`, and the node."
-    above = (rows == a) & (heights > level)
-    beyond = np.count_nonzero(rows == a) - above.sum(), above.sum()
-    if min(beyond) < least:
-        return ends, rows, ends[a, np.argmin(beyond)]
-    node = ends.max() + 1
-    ends = np.vstack([ends, [node, ends[a, 1]]])
-    ends[a, 1] = node
-    return ends, np.where(above, len(ends) - 1, rows), node
-
-
-def next_join(points, ranks, ends, rows, count, size):
-    "Rows of a part, nearest first, and rows of another that they face, to be joined; or None."
-    part = np.unique(classes(ends.max() + 1, ends)[ends[rows, 0]], return_inverse=True)[1]
-    if part.max() == 0:
-        return None
-    group, k = touching_parts(points, ranks, part, size)[part], few(len(points))
-    several = [g for g in np.unique(group) if len(np.unique(part[group == g])) > 1]
-    if not several and part.max() < count:
-        return None
-    here = np.flatnonzero(group == several[0]) if several else np.arange(len(points))
-    bridges = [bridges_from(points[here], part[here], p) for p in np.unique(part[here])]
-    for own, beside, _ in sorted(bridges, key=lambda found: found[2][0]):
-        own, beside = here[own[:k]], here[beside[:k]]
-        if several or meet_once(points, ranks, part, part[own[0]], part[beside[0]], size):
-            return own, beside
-    return None
-
-
-def rejoined(points, heights, ends, rows, count, size):
-    "`ends` `(A, 2)` and `rows` `(N,)` of arcs after parts that meet were joined, down to `count`."
-    least, ranks = 2 * few(len(points)), np.argsort(np.argsort(heights, kind="stable"))
-    while (joined := next_join(points, ranks, ends, rows, count, size)) is not None:
-        own, beside = joined
-        a, b = rows[own[0]], rows[beside[0]]
-        same = (rows[own] == a) & (rows[beside] == b)
-        level = np.median(heights[own[same]] + heights[beside[same]]) / 2
-        ends, rows, node = with_node(ends, rows, heights, a, level, least)
-        ends, rows, other = with_node(ends, rows, heights, b, level, least)
-        ends = np.where(ends == other, node, ends)
-    return ends, rows
+def without_ends(points, heights, sets):
+    "The sets, from whose trunks all arms that end there have been cut."
+    before = None
+    while before is not sets:
+        before = sets
+        cuts = (cut_at_fork(points, sets, *fork) for fork in forks_in(sets, heights))
+        sets = next((cut for cut in cuts if cut is not None), sets)
+    return sets
 
 # %% ../../nbs/08_branches/23_graph.ipynb #5daa01c2
 def arcs_of(sets):
@@ -314,6 +227,45 @@ def rows_of_arcs(sets, arc, n, forks=()):
         for v, rows in fork.items():
             found[rows[ours[rows]]] = arc[v]
     return found
+
+# %% ../../nbs/08_branches/23_graph.ipynb #368b02f2
+BORDER = 1 / 8  # of the border of sets that are joined: that of sets that are apart
+
+
+def border_odds(points, first, second):
+    "Log odds that two sets of rows, int arrays, are apart, @eq-border; zero if one is small."
+    if min(len(first), len(second)) <= few(len(first) + len(second)):
+        return 0.0
+    side = np.repeat([True, False], [len(first), len(second)])
+    border, inside = border_of(distances(points[np.concatenate([first, second])]), side)
+    return (1 - BORDER) * inside + np.log(BORDER) * border
+
+# %% ../../nbs/08_branches/23_graph.ipynb #96a16c56
+def meeting_of(points, sets):
+    "Two sets of a window where two parts of the graph most surely meet, or None."
+    part, least = classes(len(sets.window), sets.links), 0.0
+    places, best = np.arange(len(sets.windows)), None
+    membership = rows_of_arcs(sets, part, len(points))
+    for pair in combinations(range(part.max() + 1), 2):
+        rows = [[w[membership[w] == p] for p in pair] for w in sets.windows]
+        odds = [border_odds(points, *both) for both in rows]
+        pooled = np.convolve(odds, np.full(OVERLAP, 1 / OVERLAP), "same")  # each row counts once
+        cut = [np.isin(places, sets.window[part == p]) for p in pair]
+        i = np.argmin(np.where(cut[0] & cut[1], pooled, np.inf))
+        if pooled[i] < least:
+            here = [np.flatnonzero((sets.window == i) & (part == p)) for p in pair]
+            least, best = pooled[i], list(product(*here))
+    price = 2 * (LOG_ODDS + np.log(len(points) / sets.size))  # of a merger and a fork
+    if least >= -price:
+        return None
+    return min(best, key=lambda pair: border_odds(points, *map(sets.rows, pair)))
+
+
+def without_torn(points, sets):
+    "The sets after those in which parts of the graph meet became one."
+    while (pair := meeting_of(points, sets)) is not None:
+        sets = sets.united(*pair)
+    return sets
 
 # %% ../../nbs/08_branches/23_graph.ipynb #6e31421e
 SHORT = 2 / 3  # of a window: arcs between nodes, and stems, with fewer rows are contracted
@@ -443,13 +395,14 @@ def read_graph(points, features, sets):
     if features.shape[1] > 1:
         rows = rows_of_arcs(sets, arcs_of(sets)[0], len(points))
         return np.arange(2 * rows.max() + 2).reshape(-1, 2), rows
-    heights, count = features[:, 0], classes(len(sets.window), sets.links).max() + 1
-    sets, forks = forks_of(points, heights, without_strangers(points, sets))
+    heights = features[:, 0]
+    sets = without_ends(points, heights, without_strangers(points, sets))
+    sets = without_torn(points, sets)
+    forks = [rows_of_fork(points, sets, *fork) for fork in forks_in(sets, heights)]
     arc, links = arcs_of(sets)
     n, rows = arc.max() + 1, rows_of_arcs(sets, arc, len(points), forks)
     meet = [(n + a, b) for a, b in arc[links]]  # the upper end of an arc has its number plus n
     ends = classes(2 * n, meet).reshape(2, n).T
-    ends, rows = rejoined(points, heights, ends, rows, count, sets.size)
     return simplified(ends, rows, SHORT * sets.size)
 
 

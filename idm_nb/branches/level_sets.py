@@ -13,8 +13,6 @@ from idm_nb.branches.walk import (
     bridges_of,
     distances,
     evidence_of,
-    few,
-    lengths_of,
     one_hot,
     rows_beside,
     splits_of,
@@ -101,6 +99,14 @@ class WindowSets(Storage):
         labels[i] = np.where(here, labels[i].max() + 1, labels[i])
         return WindowSets(self.windows, self.pairs, labels, self.size)
 
+    def united(self, v, w):
+        "The sets, if `v` and `w` of one window become one."
+        i, labels = self.window[v], list(self.labels)
+        first, second = v - self.offset[i], w - self.offset[i]
+        one = np.where(labels[i] == second, first, labels[i])
+        labels[i] = np.unique(one, return_inverse=True)[1]
+        return WindowSets(self.windows, self.pairs, labels, self.size)
+
 # %% ../../nbs/08_branches/22_level_sets.ipynb #26fe57cc
 LOG_ODDS = 3.0  # in nats, that a cut must bring over its windows
 
@@ -128,22 +134,25 @@ def events_between(rows, partitions, other_rows, other_partitions):
     return np.add.reduceat(up, first[0], axis=0) + np.add.reduceat(down, first[1], axis=1)
 
 # %% ../../nbs/08_branches/22_level_sets.ipynb #neck0002
-def at_border(distance, length, first, second):
-    """Rows of two sets, int arrays `first` and `second`, that have one of the other within their length."""
-    between = distance[np.ix_(first, second)]
-    near = between.min(axis=1) <= length[first], between.min(axis=0) <= length[second]
-    return np.count_nonzero(near[0]) + np.count_nonzero(near[1])
+NEAREST = 5  # rows whose set is compared
+
+
+def border_of(distance, side):
+    "Rows at the border of the two sides of some rows, bool `side` `(n,)`, and if either is cut inside."
+    near = np.argpartition(distance, NEAREST, axis=1)[:, : NEAREST + 1]
+    away = np.where(side[:, None] == side, np.inf, distance).min(axis=1)
+    border, inside = (side[near] != side[:, None]).any(axis=1), []
+    for own in (side, ~side):
+        far = away > np.median(away[own])
+        inside.append(np.any(own[near] & (far[near] != far[:, None]), axis=1) & own)
+    return np.count_nonzero(border), min(map(np.count_nonzero, inside))
 
 
 def neck_evidence(distance, labels):
     "Log odds that few rows `(n,)` lie at the border of the sets `labels`, @eq-neck; `distance` is `(n, n)`."
-    length, least = lengths_of(distance, few(len(labels)))[0], np.inf
+    least = np.inf
     for c in range(labels.max() + 1):
-        own, others = np.flatnonzero(labels == c), np.flatnonzero(labels != c)
-        away = distance[np.ix_(own, others)].min(axis=1)
-        near = away <= np.median(away)
-        border = at_border(distance, length, own, others)
-        inside = 0 if near.all() else at_border(distance, length, own[near], own[~near])
+        border, inside = border_of(distance, labels == c)
         odds = inside - border + border * np.log(max(border, 1) / max(inside, 1))
         least = min(least, odds if border < inside else -odds)
     return float(least)
