@@ -57,7 +57,8 @@ def close_pairs(x, radius, least, own):
     pairs = torch.unique(torch.cat([p[0] * len(x) + p[1] for p in found]))
     rows, columns = pairs // len(x), pairs % len(x)
     parts = zip(rows.split(2**24), columns.split(2**24))
-    return rows, columns, torch.cat([((x[i] - x[j]) ** 2).sum(1) for i, j in parts])
+    square = torch.cat([((x[i] - x[j]) ** 2).sum(1) for i, j in parts])
+    return rows, columns, square.clamp_max(radius**2)
 
 
 def csr(rows, columns, values, n):
@@ -117,8 +118,8 @@ class TensorMap:
         self.points, self.epsilon, N = points, epsilon, len(points)
         self.radius = float(profile.radius(epsilon))
         order = torch.as_tensor(order, device=points.device, dtype=torch.long)
-        least = min(8, N - 1)
-        rows, columns, square = close_pairs(points[order], self.radius, least, keep_self)
+        self.least = min(8, N - 1)
+        rows, columns, square = close_pairs(points[order], self.radius, self.least, keep_self)
         weights = torch.exp(-square.double() / (2 * epsilon))
         kernel = csr(rows, columns, weights, N)
         product = lambda x: (kernel @ x[:, None])[:, 0]
@@ -150,11 +151,11 @@ class TensorMap:
         found = []
         for part in new.split(256):
             square = torch.cdist(part, self.points, compute_mode=EXACTLY) ** 2
-            least, nearest = square.min(1)
-            near = square <= torch.maximum(least, least.new_tensor(self.radius**2))[:, None]
-            weights = torch.exp(-(square - least[:, None]).double() / (2 * self.epsilon))
-            weights = weights * near * self.right
+            least, nearest = square.topk(self.least, largest=False)
+            near = square <= least[:, -1:].clamp_min(self.radius**2)
+            square = square.clamp_max(self.radius**2)
+            weights = torch.exp(-square.double() / (2 * self.epsilon)) * near * self.right
             mean = weights @ self.functions / weights.sum(1, keepdim=True)
             mean = mean / like(mean, self.markov_eigenvalues)
-            found.append(torch.where(least[:, None] == 0, self.functions[nearest], mean))
+            found.append(torch.where(least[:, :1] == 0, self.functions[nearest[:, 0]], mean))
         return torch.cat(found)

@@ -238,7 +238,8 @@ def beyond(search, queries, radius, counts, least):
 
 
 class RadiusGraph(Storage):
-    "Graph of `points` `(N, m)` at most `radius` apart; a point with few such neighbours has its eight nearest."
+    """Graph of `points` `(N, m)` at most `radius` apart; a point with few such neighbours has its eight
+    nearest, at the distance `radius`, so that a kernel does not vanish between them."""
 
     def __init__(self, points, radius):
         self.points, self.radius, self.search = points, float(radius), Search(points)
@@ -252,7 +253,8 @@ class RadiusGraph(Storage):
         counts = np.bincount(pairs.ravel(), minlength=n) + 1  # the point itself is in its list
         more = beyond(Search(points), points, radius, counts, LEAST_NEIGHBORS + 1)
         i, j = np.hstack([pairs, np.unique(np.sort(more, axis=0), axis=1).astype(np.int32)])
-        half = sp.csr_matrix((value(squared_lengths(points, points, i, j)), (i, j)), (n, n))
+        square = np.minimum(squared_lengths(points, points, i, j), radius**2)
+        half = sp.csr_matrix((value(square), (i, j)), (n, n))
         return half + half.T
 
     def query(self, queries):
@@ -263,7 +265,7 @@ class RadiusGraph(Storage):
             pairs, square = pairs_between(part, self.points, self.radius, self.tree)
             counts = np.bincount(pairs[0], minlength=len(part))
             more = beyond(self.search, part, self.radius, counts, LEAST_NEIGHBORS)
-            square = np.append(square, squared_lengths(part, self.points, *more))
+            square = np.append(square, np.full(more.shape[1], self.radius**2))
             shape = len(part), len(self.points)
             blocks.append(sp.csr_matrix((square, np.hstack([pairs, more])), shape))
         return sp.vstack(blocks, format="csr")
@@ -493,7 +495,7 @@ class KernelSum(Storage):
     plateau : float, bandwidth at `D = 16`, or at a smaller `D` if the slope has risen there
     dimension : float, twice the slope at `plateau`
     epsilon : float, bandwidth for eigenvalues, @eq-spectral-count, or smaller for the same reason
-    kernel : Gaussian, cut at 1e-4; for many points, at 1e-2 if both bandwidths give one whole dimension
+    kernel : Gaussian, cut at 1e-4; for many points, at 1e-2 if both bandwidths give one dimension, 1 to 4
 
     Examples
     --------
@@ -522,7 +524,8 @@ class KernelSum(Storage):
         count = spectral_count(self.n_points, self.dimension, self.keep_self)
         wanted = self._below_the_rise(count, self.keep_self)
         both = {whole_dimension(self.slope_at(e, self.keep_self)) for e in (self.plateau, wanted)}
-        clear = len(both) == 1 and both.pop().is_integer() and not self.keep_self
+        # in five dimensions a tenth of the Gaussian is beyond a cut at 1e-2
+        clear = len(both) == 1 and both.pop() in (1, 2, 3, 4) and not self.keep_self
         short = clear and self.n_points >= LARGE
         self.kernel = Gaussian(1e-2 if short else 1e-4) if is_auto(kernel) else kernel
         most = max(130, MOST_PAIRS // self.n_points)
