@@ -27,7 +27,7 @@ def share_explained(y, residuals, weights=None):
     "Share of the variation of features `y` `(N, n)` that is not in the residuals; `weights` `(N,)` or None."
     w = np.ones(len(y)) if weights is None else weights
     spread = np.sum(w @ (y - np.average(y, axis=0, weights=w)) ** 2)
-    return float(1 - np.sum(w @ residuals**2) / spread)
+    return float(1 - np.sum(w @ residuals**2) / max(spread, 1e-300))
 
 
 class FeatureEstimate(Storage, ABC):
