@@ -533,3 +533,18 @@ def test_the_share_explained_is_true_of_new_rows_with_gaps():
         true = 1 - np.mean(off**2) / y[300:].var()
         # by means over copies with the cells of other rows, .65 was said where .20 was true
         assert -0.2 < model.verdict_.r2 - true < 0.1 and true > 0.5
+
+
+def test_one_share_of_rows_held_out_and_kept_back():
+    "It is the share of all of them, and the two sources do not speak beside each other."
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(186, 4)), columns=list("abcd"))
+    frame["d"] = np.exp(2 * frame.d)  # a heavy tail
+    frame["y"] = frame.a + np.sin(2 * frame.b) + 0.5 * rng.normal(size=186)
+    model = TableMap("y").fit(frame)
+    fitted, verdict = model.fitted_, model.verdict_
+    claim, kept = model.model_.estimate_.mixture_.claim, fitted.kept.truth
+    missed = np.r_[claim.y - claim.predicted, kept - fitted.placed_kept.values]
+    y = np.r_[claim.y, kept]
+    assert verdict.r2 == pytest.approx(1 - np.sum(missed**2) / np.sum((y - y.mean()) ** 2))
+    assert verdict.rows == verdict.groups == len(y) and verdict.low < verdict.r2 < verdict.high

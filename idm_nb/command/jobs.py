@@ -58,7 +58,6 @@ def held_out_facts(numbers, label):
     "What is said of the `held_out_numbers` and of `branch_labels`, a dict of text."
     facts = {
         "rows kept back": str(numbers["rows"]),
-        "R2 on these rows": "unknown" if numbers["r2"] is None else f"{numbers['r2']:.4f}",
         "95 % intervals hold": f"{numbers['coverage']:.1%}",
         "novel rows": str(numbers["novel"]),
     }

@@ -6,15 +6,16 @@
 __all__ = ['Verdict']
 
 # %% ../../nbs/07_estimates/20_verdict.ipynb #8f757080
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..core.files import Storage
 from ..core.rows import RowLookup, column_means, is_spectrum, is_wide, on_far_rows
+from ..core.work import labels_of
 from ..diffusion.numerics import Search, nearest_of_others, nearest_others
-from .held_out import CHANCE, half_step, percent, test_size, visible_share
+from .held_out import CHANCE, HeldOut, half_step, percent, test_size, visible_share
 from .kernel import NOISES, share_explained
 
 # %% ../../nbs/07_estimates/20_verdict.ipynb #b50269cf
@@ -238,6 +239,29 @@ def judge(estimate, *, held_out=None, cautions=(), names=None):
         half=curve and curve.half,
         what="y" if names is None else " and ".join(map(str, names)),
         few_rows=held_out.few_rows(),
+    )
+
+
+def pooled(verdict, held_out, y, predicted, groups=None):
+    "The `verdict` on rows that were `held_out` together with rows that were kept back, `y` and `predicted` `(q, n)`."
+    own = held_out.labels.max() + 1 + labels_of(groups, len(y))
+    both = HeldOut(
+        np.vstack([held_out.y, y]),
+        np.vstack([held_out.predicted, predicted]),
+        np.r_[held_out.labels, own],
+        np.r_[held_out.mass, np.ones(len(y))],
+        held_out.random_state,
+    )
+    low, high = both.range()
+    return replace(
+        verdict,
+        r2=both.r2,
+        low=low,
+        high=high,
+        chance=both.chance(),
+        rows=verdict.rows + len(y),
+        groups=both.n_groups,
+        few_rows=both.few_rows(),
     )
 
 # %% ../../nbs/07_estimates/20_verdict.ipynb #c26b0007
