@@ -26,7 +26,7 @@ from ..core.work import one_thread
 from ..idm.estimator import IteratedDiffusionMap, checked, estimated, fit_map, prepare, warn_of
 from ..idm.reeb import reeb_graph
 from ..regression.held_out import percent
-from ..regression.verdict import audit, undeclared_groups
+from ..regression.verdict import audit, pooled, undeclared_groups
 from ..study.relevance import Relevance
 from .answers import alike_rows, other_ways, results_of, typed_rows
 from .cells import UsageError, as_list
@@ -195,7 +195,7 @@ def with_new_groups(verdict, options, rows, labels):
     if 2 * share > verdict.r2 or 2 * share >= share_of(drawn):
         return verdict  # few groups of rows drawn at random would have explained as little
     told = f"On rows with new values of {' and '.join(labels)}, the map explains {percent(share)}"
-    told += f" of the variation in {verdict.what}, not {percent(verdict.r2)}: give groups."
+    told += f" of the variation in {verdict.what}, less than half of what follows: give groups."
     return replace(verdict, cautions=[("lower", told), *verdict.cautions])
 
 
@@ -262,10 +262,16 @@ def fit_table(options, source):
     model.map_ = fit_map(
         rows, estimate, verdict, settings, fresh, about, stretch, SUPPORT, hidden=hidden
     )
+    about = roles, table.source, count, encoder, coding
+    found = FittedTable(*about, fitted, kept, model, table.counts, scale, relevance)
+    if len(kept) and fresh is None:  # one share, of the rows held out and of those kept back
+        values, claim = found.placed_kept.values, estimate.mixture_.claim
+        known = kept.groups if grouped else None
+        verdict = pooled(model.map_.verdict, claim, coding.encode(kept.truth), values, known)
+        model.map_ = replace(model.map_, verdict=verdict)
     warn_of(model.map_)
     warn_of_groups(verdict)
-    about = roles, table.source, count, encoder, coding
-    return FittedTable(*about, fitted, kept, model, table.counts, scale, relevance)
+    return found
 
 # %% ../../nbs/11_tables/42_table_map.ipynb #9d857c14
 class TableMap(Storage, BaseEstimator):
