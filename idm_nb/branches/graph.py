@@ -261,9 +261,37 @@ def meeting_of(points, sets):
     return min(best, key=lambda pair: border_odds(points, *map(sets.rows, pair)))
 
 
-def without_torn(points, sets):
-    "The sets after those in which parts of the graph meet became one."
+def facing_rows(points, ranks, membership, p, q):
+    "Ranks of the feature of the rows of part `p` that face part `q`: at most twice as far as the nearest."
+    here = np.flatnonzero((membership == p) | (membership == q))
+    own, _, bridge = bridges_from(points[here], membership[here], p)
+    return ranks[here[own[: max(few(len(points)), np.count_nonzero(bridge <= 2 * bridge[0]))]]]
+
+
+def base_of(points, heights, sets):
+    "Two sets of a window where two parts face each other, if they do so in one window only; or None."
+    part, ranks = classes(len(sets.window), sets.links), np.argsort(np.argsort(heights))
+    membership = rows_of_arcs(sets, part, len(points))
+    for p, q in combinations(np.unique(membership), 2):
+        facing = [facing_rows(points, ranks, membership, *pair) for pair in ((p, q), (q, p))]
+        spread = max(np.median(np.abs(rank - np.median(rank))) for rank in facing)
+        both = np.intersect1d(sets.window[part == p], sets.window[part == q])
+        if spread <= sets.size / 2 and len(both):
+            middle = np.array([np.median(ranks[sets.windows[i]]) for i in both])
+            i = both[np.argmin(np.abs(middle - np.median(np.concatenate(facing))))]
+            here = [np.flatnonzero((sets.window == i) & (part == side)) for side in (p, q)]
+            return min(product(*here), key=lambda pair: border_odds(points, *map(sets.rows, pair)))
+    return None
+
+
+def without_torn(points, heights, sets, count):
+    "The sets after those in which parts of the graph meet became one, and those that ends tore off."
     while (pair := meeting_of(points, sets)) is not None:
+        sets = sets.united(*pair)
+    while classes(len(sets.window), sets.links).max() >= count:
+        pair = base_of(points, heights, sets)
+        if pair is None:
+            return sets
         sets = sets.united(*pair)
     return sets
 
@@ -271,8 +299,8 @@ def without_torn(points, sets):
 SHORT = 2 / 3  # of a window: arcs between nodes, and stems, with fewer rows are contracted
 
 
-def simplified(ends, rows, limit):
-    "Join arcs in line, and contract those that are short; `ends` `(A, 2)`, `rows` `(N,)`."
+def simplified(ends, rows, limit, least):
+    "Join arcs in line, and contract those with fewer rows than `limit`, leaves than `least`."
     ends, rows, alive = ends.copy(), rows.copy(), np.ones(len(ends), dtype=bool)
     while True:
         mass = np.bincount(rows, minlength=len(ends))
@@ -287,8 +315,8 @@ def simplified(ends, rows, limit):
         leaf = (free[:, 0] & (below[ends[:, 1]] > 1)) | (free[:, 1] & (above[ends[:, 0]] > 1))
         pair = np.sort(ends, axis=1) @ [ends.max() + 1, 1]
         apart = np.isin(pair, pair[alive & (mass >= limit)])
-        least = np.where(leaf | free.all(axis=1) | apart, 1, limit)
-        small = np.flatnonzero(alive & ((mass < least) | (ends[:, 0] == ends[:, 1])))
+        needed = np.where(free.all(axis=1), 1, np.where(leaf | apart, least, limit))
+        small = np.flatnonzero(alive & ((mass < needed) | (ends[:, 0] == ends[:, 1])))
         if not len(small):
             return ends, rows
         a = small[mass[small].argmin()]
@@ -395,15 +423,15 @@ def read_graph(points, features, sets):
     if features.shape[1] > 1:
         rows = rows_of_arcs(sets, arcs_of(sets)[0], len(points))
         return np.arange(2 * rows.max() + 2).reshape(-1, 2), rows
-    heights = features[:, 0]
+    heights, count = features[:, 0], classes(len(sets.window), sets.links).max() + 1
     sets = without_ends(points, heights, without_strangers(points, sets))
-    sets = without_torn(points, sets)
+    sets = without_torn(points, heights, sets, count)
     forks = [rows_of_fork(points, sets, *fork) for fork in forks_in(sets, heights)]
     arc, links = arcs_of(sets)
     n, rows = arc.max() + 1, rows_of_arcs(sets, arc, len(points), forks)
     meet = [(n + a, b) for a, b in arc[links]]  # the upper end of an arc has its number plus n
     ends = classes(2 * n, meet).reshape(2, n).T
-    return simplified(ends, rows, SHORT * sets.size)
+    return simplified(ends, rows, SHORT * sets.size, few(sets.size) + 1)
 
 
 def graph_of_pieces(points, features, piece, log_odds=LOG_ODDS, window=None):

@@ -259,7 +259,7 @@ def beside(data, features, reading):
 
 def model_of(options, **roles):
     "The unfitted `TableMap` of `options`, the arguments of a command, and of `roles` of columns."
-    seed, verbose = options.seed, not options.quiet
+    verbose, holdout = not options.quiet, options.holdout
     inner = IteratedDiffusionMap(
         options.iterations,
         tau=options.tau,
@@ -267,10 +267,9 @@ def model_of(options, **roles):
         flow=options.flow,
         log_odds=options.log_odds,
         landmarks=options.landmarks,
-        random_state=seed,
         verbose=verbose,
     )
-    holdout = options.holdout
+    seed = options.seed  # the seed of `inner` follows from it, as in Python
     return TableMap(**roles, holdout=holdout, model=inner, random_state=seed, verbose=verbose)
 
 

@@ -260,8 +260,7 @@ class Placed:
 
 # %% ../../nbs/09_map/26_estimator.ipynb #419d95e0
 class MapViews(Storage, Predicts, MultiOutputMixin, RegressorMixin, TransformerMixin):
-    """Base of estimators whose `fit` stores a `FittedMap` as `map_`: its parts, and the methods of
-    scikit-learn."""
+    """Parts of a `FittedMap`, which `fit` stores as `map_`, and the methods of scikit-learn."""
 
     landmarks_ = property(lambda self: self.map_.landmarks)
     estimate_ = property(lambda self: self.map_.estimate)
@@ -300,8 +299,7 @@ class MapViews(Storage, Predicts, MultiOutputMixin, RegressorMixin, TransformerM
 
     @one_thread()
     def transform_all(self, X):
-        """Coordinates of the rows `X` `(q, m)` after every step, `X` first: a list as
-        `embeddings_`."""
+        """Coordinates of the rows `X` after every step, `X` itself first: a list as `embeddings_`."""
         placed = self.place(X)
         return [placed.X, *placed.embeddings]
 
@@ -315,8 +313,7 @@ class MapViews(Storage, Predicts, MultiOutputMixin, RegressorMixin, TransformerM
 
         Returns
         -------
-        distance : (q, k) array, in the unit of the embedding; index : (q, k) int array of rows of
-        the training data
+        distance : (q, k) array, in the unit of the embedding; index : (q, k) int array, training rows
 
         Examples
         --------
@@ -409,8 +406,7 @@ def names_of(y):
 
 
 def prepare(model, options, X, y, sample_weight, groups):
-    """Prepared rows; other rows for the errors, or None; what a FittedMap stores of the table, a dict;
-    and the name of the feature."""
+    """Prepared rows, rows for the errors or None, facts of the table, and the name of the feature."""
     names = names_of(y)
     X, columns = check_table(model, X, min_points=4, accept_sparse=True)
     N = X.shape[0]
