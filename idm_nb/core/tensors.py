@@ -24,7 +24,7 @@ EXACTLY = "donot_use_mm_for_euclid_dist"  # distances from differences
 
 
 def blocks_near(x, radius):
-    "For each block of the ordered points `x` `(N, m)`, its numbers and those of all points in blocks near it."
+    "The numbers of each block of the ordered points `x` `(N, m)`, and of all points in near blocks."
     import torch
 
     every = torch.arange(len(x), device=x.device).split(LEAF)
@@ -37,7 +37,7 @@ def blocks_near(x, radius):
 
 
 def close_pairs(x, radius, least, own):
-    "Rows, columns and squared distances of all pairs within a radius, `least` or more a point; with `own`, the diagonal, too."
+    "Rows, columns and squares of pairs within a radius, `least` or more a point; the diagonal if `own`."
     import torch
 
     found = []

@@ -424,6 +424,22 @@ class SpectralMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Storage, Ba
         points = self.coordinates(time, rescaled)
         return np.linalg.norm(points[np.atleast_1d(rows)][:, None] - points, axis=2)
 
+# %% ../../nbs/01_diffusion_maps/03_isometry.ipynb #d11d4314
+def kernel_of(kind, X, profile, epsilon, keep_self, graph, order):
+    "Kernel `(N, N)` of points on their `graph`, in an `order`, or of what is given."
+    if graph is None:
+        return given_kernel(kind, X, profile, epsilon)
+    kernel = graph.matrix(lambda squares: profile(squares / epsilon), order)
+    return kernel + sp.eye_array(len(X), format="csr") if keep_self else kernel
+
+
+def tensor_map(model, given, graph, order, profile, epsilon, n, dimension, keep_self):
+    "The `TensorMap` of a DiffusionMap `model` of the points `given` `(N, m)`, a tensor."
+    if graph is None or not isinstance(profile, Gaussian):
+        raise ValueError("of a tensor, fit points, with a Gaussian kernel")
+    seed = check_random_state(model.random_state).randint(2**31 - 1)
+    return TensorMap(given, order, profile, epsilon, n, dimension, model.alpha, keep_self, seed)
+
 # %% ../../nbs/01_diffusion_maps/03_isometry.ipynb #70cd3d51
 class DiffusionMap(SpectralMap):
     """Diffusion map: eigenfunctions of the Laplacian of a point cloud as coordinates.
@@ -506,18 +522,12 @@ class DiffusionMap(SpectralMap):
             order = cKDTree(X).indices  # neighbours lie side by side in memory
             graph, rows = RadiusGraph(X, profile.radius(epsilon)), RowLookup(table)
         if is_tensor(given):
-            if graph is None or not isinstance(profile, Gaussian):
-                raise ValueError("of a tensor, fit points, with a Gaussian kernel")
-            seed = check_random_state(self.random_state).randint(2**31 - 1)
-            size, alpha = (n + 1, used), self.alpha
-            diffusion = TensorMap(given, order, profile, epsilon, *size, alpha, keep_self, seed)
+            diffusion = tensor_map(
+                self, given, graph, order, profile, epsilon, n + 1, used, keep_self
+            )
             count = int(np.sum(diffusion.markov_eigenvalues > 1 - 1e-9))
         else:
-            if graph is None:
-                kernel = given_kernel(self.metric, X, profile, epsilon)
-            else:
-                kernel = graph.matrix(lambda squares: profile(squares / epsilon), order)
-                kernel = kernel + sp.eye_array(len(X), format="csr") if keep_self else kernel
+            kernel = kernel_of(self.metric, X, profile, epsilon, keep_self, graph, order)
             count = warn_if_apart(kernel, f"a larger epsilon than {epsilon:.3g}")
             diffusion = Diffusion(
                 None,

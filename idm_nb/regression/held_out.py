@@ -83,7 +83,7 @@ class HeldOut(Storage):
     r2 = property(lambda self: share_explained(self.y, self.y - self.predicted, self.mass))
 
     def few_rows(self):
-        "How many rows are few, the share of the squared error in the worst few, and the share explained of the others."
+        "Number of the worst rows, their share of the squared error, and the share explained of the others."
         missed, few = self.y - self.predicted, max(1, round(WORST * len(self.y)))
         squares = self.mass * np.sum(missed**2, axis=1)
         order = np.argsort(-squares, kind="stable")

@@ -243,7 +243,7 @@ def judge(estimate, *, held_out=None, cautions=(), names=None):
 
 
 def pooled(verdict, held_out, y, predicted, groups=None):
-    "The `verdict` on rows that were `held_out` together with rows that were kept back, `y` and `predicted` `(q, n)`."
+    "The `verdict` on held-out rows and those kept back, with `y` and `predicted` `(q, n)`, together."
     own = held_out.labels.max() + 1 + labels_of(groups, len(y))
     both = HeldOut(
         np.vstack([held_out.y, y]),

@@ -144,7 +144,7 @@ MOST_FOR_KERNELS = 32  # for more columns, kernels would take too long
 
 
 def stand_ins(rows, owns, groups, regressor, rng):
-    "For each set of columns in `owns` its stand-ins for the `rows`, by a `regressor` and `rng`, @eq-stand-in."
+    "Stand-ins for the `rows` of each set of columns in `owns`, by a `regressor` and `rng`, @eq-stand-in."
     units, labels = unit_columns(rows), in_tens(groups, len(rows))
     varying, each = units.any(axis=0), unexplained(units, labels)
     if regressor is None and varying.sum() <= MOST_FOR_KERNELS:
