@@ -510,7 +510,8 @@ class DiffusionMap(SpectralMap):
 
         Points that are a tensor of torch are fitted on the device of the tensor (experimental).
         """
-        given, X = X, X.detach().cpu().numpy() if is_tensor(X) else X
+        given = X.detach() if is_tensor(X) else X
+        X = given.cpu().numpy() if is_tensor(X) else X
         table, columns = check_map_input(self, X)
         basis = PrincipalAxes(table) if self.metric == "euclidean" and sp.issparse(table) else None
         X = table if basis is None else basis(table)
@@ -564,7 +565,7 @@ class DiffusionMap(SpectralMap):
         """Eigenfunctions `(n, n_components + 1)` at new points (rows as in `fit`), constant first."""
         check_is_fitted(self)
         if is_tensor(X):
-            return self.diffusion_.extend(X)
+            return self.diffusion_.extend(X.detach())
         operator, functions = self.diffusion_.operator, self.diffusion_.spectrum.functions
         xi, profile = self.markov_eigenvalues_, self.diffusion_.profile
         if self.metric == "euclidean":
