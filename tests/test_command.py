@@ -408,7 +408,7 @@ def test_bad_entries_of_a_long_file_are_known_before_the_work(here, monkeypatch,
     monkeypatch.setattr(jobs, "write_fitted", lambda *given, **more: pytest.fail("work was done"))
     frame = torus_file("d.csv")
     for value, words in (
-        ("n.d.", "type --missing n.d. if that marks a gap"),
+        ("?", "type --missing '?' if that marks a gap"),
         ("1e200", "'a' exceeds 1e+100 at data row 5001"),
     ):
         write_table("d.csv", {**frame, "a": frame.a.astype(str).where(frame.index != 5000, value)})

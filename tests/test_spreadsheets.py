@@ -62,6 +62,8 @@ WORKS = {
     ),
     "plus signs": (table(row="+{a},{b:.0f},{y}"), ""),
     "scientific notation": (table(row="{a:.10E},{b:.10e},{y}"), ""),
+    "units in the cells": (table(row="{a} mm,{b:.0f},{y}"), f"'{A[0]} mm' is read as {A[0]:.6g}"),
+    "a currency": (table(row="${a},{b:.0f},{y}"), f"'${A[0]}' is read as {A[0]:.6g}"),
     "percent signs": (table(row="{z} %,{b:.0f},{y}", z=lambda k: repr(float(100 * A[k]))), ""),
 }
 
@@ -91,9 +93,9 @@ TYPED = {
         "--thousands '\xa0'",
     ),
     "a mark for gaps in a column": (
-        beside("c", lambda k: k if k % 5 else "n.d."),
-        "type --missing n.d. if that marks a gap",
-        "--missing n.d. --ignore c",
+        beside("c", lambda k: k if k % 5 else "?"),
+        "type --missing '?' if that marks a gap",
+        "--missing ? --ignore c",
     ),
     "a code that is no number": (
         beside("c", lambda k: k + 100 if k != 3 else "136A"),
@@ -152,7 +154,7 @@ READ = {
     ),
     "times": (
         table("at,a,b,y", "12:{s},{a},{b:.0f},{y}", s=lambda k: k + 10),
-        ("at", "date", "days"),
+        ("at", "number", "number of hours"),
     ),
     "gaps": (
         beside("c", lambda k: k if k % 5 else ""),
@@ -172,12 +174,6 @@ REFUSED = {
         "no column 'y'; its columns are c0, c1, c2 (its first line holds numbers",
         2,
     ),
-    "units in the cells": (
-        table(row="{a} mm,{b:.0f},{y}"),
-        "write units in the name of the column",
-        1,
-    ),
-    "a currency": (table(row="${a},{b:.0f},{y}"), "write units in the name of the column", 1),
     "row names without a name": (
         table(row="p{k},{a},{b:.0f},{y}"),
         "put a comma before the first name",
@@ -300,11 +296,11 @@ def test_what_is_rarely_meant_is_said(name, tmp_path):
 
 
 def test_all_problems_are_named_at_once(tmp_path, capsys):
-    text = table("a,b,c,d,y", '{a} mm,"{b:,.2f}",{s},{k},{y}', s=lambda k: k if k != 3 else "n.d.")
+    text = table("a,b,c,d,y", '{a},"{b:,.2f}",{s},{k},{y}', s=lambda k: k if k != 3 else "?")
     command = ["fit", write(tmp_path, text), "--feature", "y", "--out", str(tmp_path / "o")]
     assert main(command) == 1
     said = capsys.readouterr().err
-    for words in ("write units in the name", "type --thousands ,", "type --missing n.d."):
+    for words in ("type --thousands ,", "type --missing '?'"):
         assert words in said, said
     assert "needs a decision" in said and "d       number" in said  # the table of the columns
 

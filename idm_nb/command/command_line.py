@@ -194,12 +194,20 @@ Examples:
 """
 
 # %% ../../nbs/12_command/45_command_line.ipynb #5156e87b
-UNITS, WORDS = dict(choices=("degrees", "radians")), dict(nargs="+", metavar="WORD")
+UNITS = dict(
+    choices="degrees radians hours months weekdays".split() + ["days of the year", "half turns"]
+)
+CIRCLE, WORDS = dict(nargs="+", metavar="COLUMN=LENGTH"), dict(nargs="+", metavar="WORD")
 SCALE = dict(choices=("standard", "none"))
 FIT_COLUMNS = (
     ("feature", "feature column(s); of an NPZ file the name of the array is enough", COLUMNS),
     ("feature-file", "take the feature columns from a second table", dict(metavar="FILE")),
-    ("angle", "the feature is an angle in this unit (fitted as sine and cosine)", UNITS),
+    (
+        "circle",
+        "columns on a circle, and its length or unit: wind=360 hour=hours; none: no",
+        CIRCLE,
+    ),
+    ("angle", "the feature lies on a circle of this unit (fitted as sine and cosine)", UNITS),
     ("order", "words of the feature, from the lowest to the highest", WORDS),
     ("columns", "use only these data columns", COLUMNS),
     ("ignore", "columns to leave out", COLUMNS),

@@ -26,7 +26,7 @@ from ..diffusion.manifolds import feature_example
 from ..idm.estimator import IteratedDiffusionMap
 from ..study.images import turned_classes
 from ..tables.answers import alike_rows, ready, results_of, sentences, style_of, typed_rows
-from ..tables.cells import Style, UsageError
+from ..tables.cells import Style, UsageError, is_number
 from idm_nb.tables.pieces import (
     check_target,
     check_words,
@@ -37,6 +37,7 @@ from idm_nb.tables.pieces import (
 )
 from ..tables.reading import Table, apart, ending, table_at, with_values
 from ..tables.report import branch_table, table_report
+from ..tables.roles import as_told
 from ..tables.single_cells import result_columns, write_h5ad
 from ..tables.table_map import TableMap
 
@@ -85,7 +86,8 @@ def row_results(table, fitted):
     "Results of a piece, one line a row: all columns of `embedding.csv` and `predictions.csv`."
     found = results_of(fitted, ready(table, fitted), True)
     names, at = list(found), list(found).index(f"predicted_{fitted.roles.features[0]}")
-    truth = {name: table.frame[name].to_numpy() for name in fitted.roles.features}
+    forms = zip(fitted.roles.features, fitted.coding.forms)
+    truth = {name: as_told(table.frame[name], form) for name, form in forms}
     truth = apart(truth, [*names, "part"])
     part = np.where(np.isin(table.rows, fitted.rows.numbers), "train", "placed")
     part = np.where(np.isin(table.rows, fitted.kept.numbers), "held-out", part)
@@ -130,7 +132,7 @@ def summary_of(fitted):
         "columns": fitted.encoder.names,
         "coordinates_of_columns": len(fitted.encoder.owners),
         "features": roles.features,
-        "angle": fitted.coding.unit,
+        "circles": fitted.coding.turns,
         "notes": roles.notes,
         "verdict": {**judged, "sentences": verdict.sentences()},
         "weights": model.estimate_.weights_,
@@ -273,6 +275,14 @@ def model_of(options, **roles):
     return TableMap(**roles, holdout=holdout, model=inner, random_state=seed, verbose=verbose)
 
 
+def circles_in(given):
+    "The dict from columns to lengths or units of circles in `given`, a list of texts such as wind=360."
+    found = dict((text.rpartition("=")[::2] for text in given or ()))
+    if "" in found:
+        raise UsageError(f"--circle needs COLUMN=LENGTH, such as wind=360, got {found['']!r}")
+    return {name: float(end) if is_number(end) else end for name, end in found.items()}
+
+
 def model_of_table(options):
     "`model_of` the `options` of `fit`, which name columns."
     return model_of(
@@ -283,6 +293,7 @@ def model_of_table(options):
         label=options.label,
         columns=options.columns,
         ignore=options.ignore or (),
+        circular=circles_in(options.circle),
         angle=options.angle,
         order=options.order,
         scale=options.scale,

@@ -6,31 +6,45 @@
 __all__ = []
 
 # %% ../../nbs/11_tables/40_answers.ipynb #answe004
+import re
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from ..core.checks import check_number
 from ..diffusion.numerics import nearest
-from .cells import GAPS, Style, as_cell, as_list, is_number
+from idm_nb.tables.cells import (
+    ABOVE,
+    BELOW,
+    GAPS,
+    Style,
+    as_cell,
+    as_list,
+    is_number,
+    stamps_of,
+    typed,
+)
 from .columns import cells_of, differing, surprises
 from .reading import Table, apart, table_at, table_of, with_values
 
 # %% ../../nbs/11_tables/40_answers.ipynb #56432577
-def as_kind(column, part):
-    """A typed column of new rows as its encoder expects it; a `ValueError` says what is wrong; `column` `(N,)`."""
+def as_kind(column, part, form=None):
+    """A typed column of new rows as its encoder expects it, and as its `Form`; a `ValueError` says what is wrong; `column` `(N,)`."""
     if part.kind == "sparse":
         return part.aligned(column)
     if part.kind in ("words", "text"):
         return column.astype(object).map(lambda v: None if pd.isna(v) else as_cell(v))
-    kinds, held = ("biuf", "numbers") if part.kind == "number" else ("M", "dates")
+    kinds, held = ("M", "dates") if part.kind == "date" else ("biuf", "numbers")
     if column.dtype.kind not in kinds and column.notna().any():
-        cells, form = column.dropna().astype(str), getattr(part, "form", None) or "ISO8601"
-        read = partial(pd.to_datetime, format=form) if held == "dates" else pd.to_numeric
-        odd = cells[read(cells, errors="coerce").isna()]
+        cells = column.dropna().astype(str)
+        if held == "numbers":
+            odd = cells[[not is_number(cell) for cell in cells]]
+        else:
+            odd = cells[stamps_of(cells, (form and form.pattern) or "ISO8601").isna()]
         row = (odd if len(odd) else cells).index[0]
         found = f"holds {cells[row]!r} at data row {row}"
         raise ValueError(f"{found}, but held {held} in training")
@@ -38,29 +52,34 @@ def as_kind(column, part):
 
 
 def without_words(column, style):
-    """A `column` `(N,)` as numbers, words without a digit as gaps, and these words: none if all cells are."""
-    odd = column[[c is not None and not is_number(c, style) for c in column]].astype(str)
-    if len(odd) == column.notna().sum() or odd.str.contains(r"\d").any():
+    """A typed `column` `(N,)`, words without a digit as gaps, and these words: none if all of many are."""
+    odd = column[[isinstance(c, str) and not re.search(r"\d", c) for c in column]]
+    if not len(odd) or len(odd) == column.notna().sum() > 1:
         return column, odd[:0]
-    return column.mask(column.index.isin(odd.index)).map(style.number).astype(float), odd
+    found = typed(column.mask(column.index.isin(odd.index)), style)[0]
+    return found if found.dtype.kind in "biuf" or found.isna().all() else column, odd
 
 
 def ready(table, fitted, index=None):
     """A `Table` of new rows with the data columns of a map, and notes on what training did not have."""
-    missing = [part.name for part in fitted.encoder.parts if part.name not in table.names]
+    names = [part.name for part in fitted.encoder.parts]
+    lacking = [name for name in names if name.endswith((BELOW, ABOVE))]  # no cell is marked
+    missing = [name for name in names if name not in (*table.names, *lacking)]
     missing += [index] * (index is not None and index not in table.names)
     if missing:
         raise table.lacks(missing)
+    marks = {name: False for name in lacking if name not in table.names}
+    table = replace(table, frame=with_values(table.frame, marks)) if marks else table
     columns, problems, odd = {}, [], []
     for part in fitted.encoder.parts:
         column, words = table.frame[part.name], ()
-        if part.kind == "number" and column.dtype.kind == "O":
+        if part.kind in ("number", "circle") and column.dtype.kind == "O":
             column, words = without_words(column, table.style)
         odd += [[part.name, len(words), word, "numbers"] for word in words[:1]]
         try:
-            if part.kind == "number" and part.name in table.problems and not len(words):
+            if part.kind in ("number", "circle") and part.name in table.problems and not len(words):
                 raise ValueError(table.problems[part.name])
-            columns[part.name] = as_kind(column, part)
+            columns[part.name] = as_kind(column, part, fitted.forms.get(part.name))
         except ValueError as error:
             problems.append(f"column {part.name!r} {error}")
     if problems:
@@ -96,8 +115,7 @@ def style_of(fitted, given):
     text = [p.name for p in parts if p.kind in ("words", "text")]
     words = [p.name for p in parts if p.kind == "words" and {*p.words} & {*GAPS}]
     words = [*words, *as_list(fitted.roles.index), *as_list(given.get("words"))]
-    dates = {p.name: p.form for p in parts if p.kind == "date" and p.form}
-    own = {"words": words, "text": text, "dates": dates, "whole": True}
+    own = {"words": words, "text": text, "dates": None, "forms": fitted.forms, "whole": True}
     return Style(**{"counts": fitted.counts, **given, **own})
 
 
@@ -129,16 +147,27 @@ def named_rows(table, names=()):
     return pd.DataFrame({"row": table.rows, **apart(named, ("row", "part", *names))})
 
 
+def probabilities(values, errors, count):
+    "Probabilities `(q, count)` of grades 0, 1, ... at normal errors of ranks `values` `(q,)`."
+    ends = np.r_[-np.inf, np.arange(count - 1) + 0.5, np.inf]
+    z = (ends - values[:, None]) / np.maximum(errors, 1e-12)[:, None]
+    return np.diff(norm.cdf(z), axis=1)
+
+
 @even_without_rows
 def results_of(fitted, table, coordinates=False, placed=None):
     "The frame of results for the rows of a table: predictions, errors, branches, novelty, coordinates."
     placed = fitted.place(table.frame) if placed is None else placed
     values, errors = fitted.decoded(placed)
-    features, found = fitted.roles.features, {}
-    for name, column in zip(features, values.T):
-        found[f"predicted_{name}"] = column
-    for name, column in zip(features, errors.T):
-        found[f"standard_error_{name}" if len(features) > 1 else "standard_error"] = column
+    names, coding = fitted.roles.features, fitted.coding
+    found = {f"predicted_{n}": words for n, words in zip(names, coding.words(values))}
+    for name, form, column in zip(names, coding.forms, errors.T):
+        end = f"_{name}" * (len(names) > 1) + "_days" * (form.kind in ("date", "period"))
+        found[f"standard_error{end}"] = form.sizes(column)
+    if coding.forms[0].kind == "grade" and len(names) == 1:
+        grades = coding.forms[0].pattern
+        shares = probabilities(values[:, 0], errors[:, 0], len(grades))
+        found.update({f"probability_{grade}": own for grade, own in zip(grades, shares.T)})
     found = {**found, "branch": placed.branch, "novel": placed.novel}
     for k, column in enumerate(placed.embedding.T if coordinates else (), 1):
         found[f"z{k}"] = column
@@ -164,7 +193,7 @@ def alike_rows(fitted, table, n):
     if index is not None and index in found.frame:
         told = {**told, **apart({f"training_{index}": found.frame[index].to_numpy()}, told)}
     told["distance"] = distance.ravel()
-    truth = dict(zip(fitted.roles.features, found.truth.T))
+    truth = dict(zip(fitted.roles.features, fitted.coding.words(found.truth)))
     told = {**told, **apart(truth, [*names, *told, *ours])}
     above = fitted.relevant_names()
     relevant = [name for name in fitted.ranked_names() if name in above]
@@ -238,5 +267,6 @@ def other_ways(fitted, row, n, branch=None):
             ", ".join(changed_columns(fitted, row, other, placed.values[0], error, own))
             for other, own in parts
         ]
-    truth = apart(dict(zip(fitted.roles.features, found.truth.T)), [*first, *last])
+    truth = dict(zip(fitted.roles.features, fitted.coding.words(found.truth)))
+    truth = apart(truth, [*first, *last])
     return with_columns(pd.DataFrame({**first, **truth, **last}), fitted, found)

@@ -9,7 +9,7 @@ __all__ = []
 import re
 import shlex
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,7 @@ except ImportError:
     raise ImportError("tables need pandas: pip install 'idm_nb[tables]'") from None
 
 from ..core.checks import LARGEST
+from ..core.files import Storage
 
 # %% ../../nbs/11_tables/32_cells.ipynb #7d12fcc2
 # fmt: off
@@ -52,6 +53,7 @@ class Style:
     missing: tuple = ()
     words: tuple = ()
     dates: dict | None = None
+    forms: dict | None = None  # how columns were written in training, `Form` by name
     sheet: str | None = None
     counts: bool | None = None
     text: tuple = ()  # columns of words, with the usual gaps
@@ -63,6 +65,8 @@ class Style:
             object.__setattr__(self, "decimal", ",")
         if self.thousands == self.decimal:
             raise UsageError(f"thousands and decimal are both {self.decimal!r}")
+        dates = {name: Form("date", form, "days") for name, form in (self.dates or {}).items()}
+        object.__setattr__(self, "forms", {**(self.forms or {}), **dates})
         marks = tuple(str(mark).strip() for mark in as_list(self.missing))
         object.__setattr__(self, "missing", marks)
         object.__setattr__(self, "words", tuple(map(str, as_list(self.words))))
@@ -81,10 +85,15 @@ class Style:
     def option(self, name, value):
         """An option of `TableMap` as it is typed: in Python, or for the command in a shell."""
         if self.shell:
+            if isinstance(value, dict):
+                name, value = (
+                    "circle",
+                    [f"{n}={'none' if v is None else v}" for n, v in value.items()],
+                )
             words = [] if value is True else map(str, as_list(value))
             return shlex.join([f"--{name}", *words])
         written = value if value == "N" else repr(value)  # N stands for a number
-        own = name in ("ignore", "order")
+        own = name in ("ignore", "order", "circular")
         return f"{name}={written}" if own else f"reading={{{name!r}: {written}}}"
 
     def number(self, cell):
@@ -111,9 +120,8 @@ def is_number(value, style=None):
         return False
 
 # %% ../../nbs/11_tables/32_cells.ipynb #c0ecbcfc
-DATE = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?|\d{1,2}:\d\d(:\d\d(\.\d+)?)?"
-DATE += r"|\d{1,2}\W*[A-Za-z]{3,9}\W*\d{2,4}.*"
-NUMBER, UNIT = r"[-+]?\d{1,3}", r"[-+]?[\d.,]+\s*([^\d\s.,][^\d]{0,9})|([$€£])\s*[-+]?[\d.,]+"
+MANY = 40  # different cells, from which words are compared by their letters
+NUMBER = r"[-+]?\d{1,3}"
 HINTS = {  # how cells are written, and options with which they are numbers
     rf"{NUMBER}(,\d{{3}})+": "{} if the comma begins the decimals, or {}",
     r"[-+]?\d*,\d+(e[-+]?\d+)?": "{0}",
@@ -139,18 +147,111 @@ def remedy(cells, style, name=None):
         if not style.whole:  # new rows have the kinds of those of training
             told.append(f"type {option('words', [name])} if the column holds words or codes")
         return ", ".join([*told, "or correct it" if told else "correct it"])
-    units = {match and (match[1] or match[2]) for match in (re.fullmatch(UNIT, c) for c in bad)}
-    if len(units) == 1 and None not in units:
-        return "write units in the name of the column, and plain numbers below it"
+    if len(given) > MANY:
+        units = {(found := MARKED.fullmatch(cell)) and (found["unit"] or "none") for cell in given}
+        if None not in units and (len(units) < 4 or all(unit[0] == "/" for unit in units)):
+            shown = ", ".join(sorted(units)[:3])
+            words = option("words", [name])
+            return f"write numbers of one unit (now {shown}) in a column, or type {words}"
     return None
 
 # %% ../../nbs/11_tables/32_cells.ipynb #2af68d98
+@dataclass(frozen=True)
+class Form(Storage):
+    """How the cells of a column are written: numbers in a `unit`, as text of a `kind` and a `pattern`.
+
+    `turn` is the length of a circle, `low` stands for cells below all limits, day `start` is zero."""
+
+    kind: str
+    pattern: str | list = ""
+    unit: str = ""
+    turn: float | None = None
+    low: float | None = None
+    start: float = 0.0
+
+    plain = property(lambda self: self.kind == "number" and not self.pattern)  # words are numbers
+
+    def words(self, numbers):
+        "Numbers `(N,)` as cells of the column, an array; the inverse of reading."
+        if self.kind in ("date", "period") and not self.pattern:
+            return pd.to_datetime(self.start + numbers, unit="D").round("s").to_numpy()
+        if self.plain:
+            return numbers
+        word = IN_WORDS[self.kind]
+        found = [None if x != x else word(self, x) for x in map(float, numbers)]
+        return np.array(found, dtype=object)
+
+    def sizes(self, errors):
+        "Standard errors `(N,)` in words; those of dates and grades are numbers."
+        if self.kind in ("date", "period", "grade") or self.plain:
+            return errors
+        rounded = np.array([float(f"{error:.3g}") for error in errors])  # 1.073 kg says too much
+        return replace(self, turn=None).words(rounded)
+
+
+def date_in_words(form, days):
+    "A number of `days` as a date."
+    stamp = pd.Timestamp(0) + pd.Timedelta(days=form.start + days)
+    if form.kind == "period":
+        return str(pd.Period(stamp, form.pattern))
+    step = next((s for c, s in (("%S", "s"), ("%M", "min"), ("%H", "h")) if c in form.pattern), "D")
+    whole = "%d" in form.pattern or "%j" in form.pattern  # a month is not rounded
+    stamp = stamp.round(step) if whole else stamp
+    return stamp.strftime(form.pattern.replace("%q", str(stamp.quarter)).replace("%z", "+0000"))
+
+
+def colons_in_words(form, number):
+    "A `number` of hours or minutes with colons, in the pattern of training, such as 00:00:00."
+    whole, _, decimals = form.pattern.partition(".")
+    count, wide, unit = whole.count(":"), len(whole.split(":")[0]), 10 ** len(decimals)
+    size = 60**count * unit
+    total = round(abs(number) * size)
+    total = total % round(form.turn * size) if form.turn else total
+    parts = [f"{total // size:0{wide}}"]
+    parts += [f"{total // unit // 60**k % 60:02}" for k in range(count - 1, -1, -1)]
+    end = f".{total % unit:0{len(decimals)}}" if decimals else ""
+    return "-" * (number < 0) + ":".join(parts) + end
+
+
+IN_WORDS = {
+    "date": date_in_words,
+    "period": date_in_words,
+    "colons": colons_in_words,
+    "duration": lambda form, x: pd.Timedelta(seconds=round(x)).isoformat(),
+    "timedelta": lambda form, x: str(pd.Timedelta(seconds=x).round("s")),
+    "number": lambda form, x: form.pattern.format(f"{100 * x if '%' in form.pattern else x:.6g}"),
+    "grade": lambda form, x: form.pattern[min(max(round(x), 0), len(form.pattern) - 1)],
+}
+
+
+def with_form(column, form, told=None, marks=()):
+    "A typed `column` with its `Form`, what is said of its cells, and columns that mark some of them."
+    column.attrs.update(form=form, told=told, marks=dict(marks))
+    return column
+
+# %% ../../nbs/11_tables/32_cells.ipynb #d05f281c
+DATE = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?|\d{1,2}\W*[A-Za-z]{3,9}\W*\d{2,4}.*"
+DATE += r"|[A-Za-z]{3,9}\W*\d{1,2}\W+\d{4}.*"
+MONTH = r"\d{4}[-/]\d{1,2}|\d{1,2}[-/]\d{4}|\d{4}\W?[A-Za-z]{3,9}|[A-Za-z]{3,9}\W{0,2}\d\d(\d\d)?"
+MONTH += r"|\d{4}[- ]?W\d\d|\d{4}\W?Q[1-4]|Q[1-4]\W?\d{4}"
+PARTS = (  # of a month, a quarter or a week of ISO 8601, and their formats
+    (r"W\d\d", "W%V"),
+    (r"Q[1-4]", "Q%q"),
+    (r"\d{4}", "%Y"),
+    (r"(?<![A-Za-z%])(?!W%)[A-Za-z]{3,}", "%b"),
+)
+
+
 def date_formats(cell):
     """Formats in which a cell of text may be a date."""
     from pandas.tseries.api import guess_datetime_format
 
-    if re.fullmatch(r"\d{1,2}:\d\d(:\d\d)?", cell):
-        return ["%H:%M" + ":%S" * (cell.count(":") > 1)]
+    if re.fullmatch(MONTH, cell):
+        form = cell
+        for part, code in PARTS:
+            form = re.sub(part, code, form)
+        form = re.sub(r"(?<![%\d])\d\d?", "%y" if "%b" in form else "%m", form)
+        return [form.replace("%Y", "%G") if "%V" in form else form, form.replace("%b", "%B")]
     orders = (True, False) if "." in cell else (False, True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a day that is first although the month was expected
@@ -158,21 +259,140 @@ def date_formats(cell):
     return [form for form in found if form]
 
 
-def as_dates(cells, known_form=None):
-    """Cells as dates, or None if they are not dates of one format; `cells` `(N,)`."""
-    known = cells.dropna()
-    if known.empty or not re.fullmatch(DATE, known.iloc[0]) or not known.str.fullmatch(DATE).all():
+def stamps_of(cells, form):
+    """Dates `(N,)` of cells of text in a `form`, NaT if they are written in another way."""
+    cells = cells.str.replace(r"Q([1-4])", lambda m: f"Q{3 * int(m[1]) - 2}", regex=True)
+    if "%V" in form:  # a week begins on its first day
+        cells, form = cells + "-1", form + "-%u"
+    form = form.replace("%q", "%m")
+    return pd.to_datetime(cells, format=form, errors="coerce", utc="%z" in form)
+
+
+def as_dates(cells, style, known=None):
+    """Cells as dates of one format, or None; `cells` `(N,)`."""
+    given, there = known.pattern if known and known.kind == "date" else None, cells.dropna()
+    if not all(re.fullmatch(f"{DATE}|{MONTH}", cell) for cell in there):
         return None
-    forms = [known_form] * bool(known_form) + date_formats(known.iloc[0])
-    for form in dict.fromkeys(forms):
-        found = pd.to_datetime(cells, format=form, errors="coerce", utc="%z" in form)
-        if found.notna().sum() == len(known):
+    for form in dict.fromkeys([given] * bool(given) + date_formats(there.iloc[0])):
+        found = stamps_of(cells, form)
+        if found.notna().sum() == len(there):
             found = found.dt.tz_localize(None) if "%z" in form else found
-            found.attrs["format"] = form
-            return found
+            return with_form(found, Form("date", form, "days"))
     return None
 
+# %% ../../nbs/11_tables/32_cells.ipynb #5d29a55f
+COLONS = r"(-?)(\d+(?::[0-5]\d){1,2}(?:[.,]\d+)?)(?:\s*([AaPp])\.?[Mm]\.?)?"
+LASTS = r"durat|elaps|lap|pace|split|runtime|length|minutes"
+DURATION = r"-?P(?=.)[\dYMWDTHS.]+|-?\d+ days?.*"
+DURATION += r"|(\d+(\.\d+)?\s*(d(ays?)?|h((ou)?rs?)?|m(in(ute)?s?)?|s(ec(ond)?s?)?)\s*)+"
 
+
+def of_colons(cell):
+    "The number of a `cell` with colons, in units of its first part."
+    sign, figures, half = re.fullmatch(COLONS, cell).groups()
+    parts = [float(part) for part in figures.replace(",", ".").split(":")]
+    if half:
+        parts[0] = parts[0] % 12 + 12 * (half in "Pp")
+    return (-1 if sign else 1) * sum(part / 60**k for k, part in enumerate(parts))
+
+
+def as_colons(cells, style, known=None):
+    """Clock times, and durations such as 26:30:00 or 3:45, as hours or minutes; or None."""
+    if not all(re.fullmatch(COLONS, cell) for cell in cells.dropna()):
+        return None
+    found, first = (
+        cells.map(of_colons, na_action="ignore").astype(float),
+        min(cells.dropna(), key=len),
+    )
+    whole, name = cells.dropna().str.count(":").unique(), str(cells.name).lower()
+    pattern = re.sub(r"\d", "0", re.fullmatch(COLONS, first)[2]).replace(",", ".")
+    minutes = whole[0] == 1 and ("." in pattern or re.search(LASTS, name))
+    clock = not minutes and 0 <= found.min() and found.max() < 24
+    minutes = minutes or not (whole[0] == 2 or clock or "hour" in name)
+    form = Form("colons", pattern, "minutes" if minutes else "hours", 24.0 if clock else None)
+    form = known if known and known.kind == "colons" else form
+    return with_form(found, form) if len(whole) == 1 else None
+
+
+def as_durations(cells, style, known=None):
+    """Durations such as PT1H30M, 2 days or 1h 30m as seconds, or None."""
+    there = cells.dropna()
+    if not re.fullmatch(DURATION, there.iloc[0]) or not there.str.fullmatch(DURATION).all():
+        return None
+    found = pd.to_timedelta(cells, errors="coerce").dt.total_seconds()
+    iso = there.iloc[0][:1] in "P-"
+    form = Form("duration" if iso else "timedelta", unit="seconds")
+    return with_form(found, form) if found.notna().sum() == len(there) else None
+
+# %% ../../nbs/11_tables/32_cells.ipynb #49ca755d
+FIGURES = r"[-+\u2212]?(?:\d[\d.,'\u2019\xa0\u202f]*|[.,]\d+)(?:[eE][-+]?\d+)?"
+MARKED = re.compile(
+    rf"(?P<mark>[<>\u2264\u2265~\u2248]=?|ca\.)?\s*(?P<before>[$\u20ac\u00a3\u00a5])?\s*"
+    rf"(?P<low>{FIGURES})(?:\s*(?:-|\u2013|\u2014|to|\.\.)\s*(?P<high>{FIGURES}))?"
+    r"(?:\s*[xX\u00d7*\u00b7]\s*10\s*\^?\s*(?P<power>[-+\u2212]?\d+|[\u207b\u207a]?[\u00b2\u00b3\u00b9\u2070-\u2079]+))?"
+    rf"(?:\s*(?:\u00b1|\+/?-)\s*{FIGURES}|\s*\(\s*\u00b1?\s*{FIGURES}\s*\))?"
+    r"\s*(?P<plus>\+)?\s*(?P<unit>/\s*\d+|[^-\d\s.,;:()<>+/]\S{0,9}(?: \D\S{0,9})?)?"
+)
+UNSEEN = r"<?\s*(n\.?\s?d\.?|b\.?d\.?l\.?|l\.?o\.?[dq]\.?|b\.?l\.?[dq]\.?|not detected|non-?detect)"
+RAISED = str.maketrans(
+    "\u207b\u207a\u00b9\u00b2\u00b3\u2070\u2074\u2075\u2076\u2077\u2078\u2079\u2212",
+    "-+1230456789-",
+)
+BELOW, ABOVE = " below a limit", " above a limit"
+
+
+def parts_of(cell, style):
+    """A `cell` of a number with marks: its number, -1 below and 1 above a limit, and its unit."""
+    found = MARKED.fullmatch(cell)
+    if found is None:
+        raise ValueError(cell)
+    low, high = (t and style.number(t) for t in (found["low"], found["high"]))
+    if high is not None and not low < high:
+        raise ValueError(cell)  # codes with a dash, such as 3-1
+    mark = (found["mark"] or "")[:1]
+    flag = -1 if mark in ("<", "\u2264") else 1 if mark in (">", "\u2265") or found["plus"] else 0
+    number = (low if high is None else (low + high) / 2) * (0.5 if flag < 0 < low else 1)
+    unit, power = found["unit"] or "", (found["power"] or "0").translate(RAISED)
+    share = 100 if unit == "%" else 1
+    written = f"{found['before'] or ''}{{}}{' ' if unit[:1].isalpha() else ''}{unit}"
+    return number * 10.0 ** int(power) / share, flag, written
+
+
+def as_marked(cells, style, known=None):
+    """Numbers with limits, errors, powers, ranges or one unit; or None."""
+    distinct = cells.dropna().unique()
+    unseen = {c for c in distinct if re.fullmatch(UNSEEN, c, re.IGNORECASE)}
+    try:
+        found = {cell: parts_of(cell, style) for cell in distinct if cell not in unseen}
+    except ValueError:
+        return None
+    if len({unit for _, _, unit in found.values()}) != 1 and not (known and not found):
+        return None
+    least = [x * (2 if flag < 0 else 1) for x, flag, _ in found.values() if x > 0 and flag <= 0]
+    low = known.low if known and known.low else min(least, default=0.0) / 2
+    found.update((cell, (low, -1, "")) for cell in unseen)
+    value, flag = ({c: part[k] for c, part in found.items()} for k in (0, 1))
+    flags, told, marks = cells.map(flag), [], {}
+    for kind, end, how in ((-1, BELOW, "half of the limit"), (1, ABOVE, "the limit")):
+        if count := int((flags == kind).sum()):
+            marks[f"{cells.name}{end}"] = flags == kind
+            cell = cells[flags == kind].iloc[0]
+            told.append(f"{cell!r} is read as {value[cell]:g}, {how}, and marked, in {count} rows")
+    odd = [c for c in distinct if flag[c] == 0 and not is_number(c, style)]
+    told += [f"{c!r} is read as {value[c]:.6g}" for c in odd[:1]]
+    written = next((unit for _, _, unit in found.values() if unit), "{}")
+    form = Form("number", "" if written == "{}" else written, low=low)
+    return with_form(cells.map(value).astype(float), form, "; ".join(told), marks)
+
+
+CELL_READERS = (
+    as_dates,
+    as_colons,
+    as_marked,
+    as_durations,
+)  # the first that takes all cells of a column
+
+# %% ../../nbs/11_tables/32_cells.ipynb #22466010
 def typed(column, style):
     """A column as numbers, truth values, dates or words, gaps as NaN, NaT or None; `column` `(N,)`."""
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -181,11 +401,15 @@ def typed(column, style):
     kind = column.dtype.kind
     if kind == "R":
         return column, None
+    if isinstance(column.dtype, pd.PeriodDtype):
+        form = Form("period", str(column.dtype)[7:-1], "days")
+        return with_form(column.dt.to_timestamp(), form), None
     if kind == "M":
         stamps = column.astype(object) if isinstance(column.dtype, pd.ArrowDtype) else column
-        return pd.to_datetime(stamps, utc=True).dt.tz_localize(None), None
+        stamps = pd.to_datetime(stamps, utc=True).dt.tz_localize(None)
+        return with_form(stamps, Form("date", unit="days")), None
     if kind == "m":
-        return column.dt.total_seconds(), None
+        return with_form(column.dt.total_seconds(), Form("timedelta", unit="seconds")), None
     if kind == "c":
         return column, "holds complex numbers; write real and imaginary parts as columns"
     if kind == "b" and column.notna().all():
@@ -242,11 +466,17 @@ def from_text(column, style):
         found = cells.map(numbers).astype(float)
         if words and all(word in (*TRUE, *FALSE) for word in words) and cells.notna().all():
             return found.astype(bool), None
+        if words and all(word.endswith("%") for word in words):
+            found = with_form(found, Form("number", "{}%"))
         return usable(without_codes(found, style), style)
-    dates = as_dates(cells, (style.dates or {}).get(column.name))
-    if dates is not None:
-        return dates, None
-    hint = remedy([str(c) for c in column], style, column.name)
+    known = (style.forms or {}).get(column.name)
+    for read in CELL_READERS if words else ():
+        found = read(cells, style, known)
+        if found is not None:
+            return (found, None) if found.dtype.kind == "M" else usable(found, style)
+    inner = [found and found["low"] for found in map(MARKED.fullmatch, words)]
+    marked = all(inner) and not all(is_number(cell, style) for cell in inner)  # as 1,234 ppm
+    hint = remedy(inner if marked else [str(c) for c in column], style, column.name)
     if hint is None:
         return cells, None
     row = next(k for k, c in zip(cells.index, cells) if c is not None and not is_number(c, style))

@@ -121,24 +121,23 @@ def days_of(column):
 
 @dataclass(frozen=True)
 class DateColumn(Storage):
-    "A column of dates: days in multiples of `unit` from `center`, `cycles` by name, `form` in text."
+    "A column of dates: days in multiples of `unit` from `center`, and `cycles` by name."
 
     name: str
     center: float
     unit: float
     cycles: list
-    form: str | None = None
     kind = "date"
 
     @classmethod
-    def of(cls, column, form=None):
-        "The encoder of a `column` of dates; `form` is their format if they were text."
+    def of(cls, column):
+        "The encoder of a `column` of dates."
         days = days_of(column)
         known = days[np.isfinite(days)]
         turns = {name: known / length for name, length in CYCLES.items()}
         varies = lambda turn: np.ptp(np.round(turn % 1, 3)) > 0
         seen = [name for name, turn in turns.items() if np.ptp(turn) >= 2 and varies(turn)]
-        return cls(column.name, float(known.mean()), float(known.std()) or 1.0, seen, form)
+        return cls(column.name, float(known.mean()), float(known.std()) or 1.0, seen)
 
     def encode(self, column):
         "Coordinates `(N, 1 + 2 c)` of a `column`, NaN for gaps."
@@ -150,6 +149,66 @@ class DateColumn(Storage):
     def labels(self):
         waves = [f"{wave} of the {name}" for name in self.cycles for wave in ("sine", "cosine")]
         return [f"{self.name} ({part})" for part in ["days", *waves]]
+
+# %% ../../nbs/11_tables/36_columns.ipynb #7edd5899
+TURNS = {
+    "degrees": 360.0,
+    "half turns": 180.0,
+    "radians": 2 * np.pi,
+    "hours": 24.0,
+    "months": 12.0,
+    "weekdays": 7.0,
+    "days of the year": 365.2425,
+}
+CIRCLES = {  # what columns on such circles are called
+    "degrees": r"deg|degrees?|direction|bearing|heading|azimuth|wind ?dir|wdir|aspect",
+    "hours": r"hours?|hr|hour ?of ?day",
+    "months": r"months?|mon|mnth",
+    "weekdays": r"weekday|dow|day ?of ?week|wday",
+    "days of the year": r"doy|yday|day ?of ?(the ?)?year|julian ?day",
+}
+SEAM = 0.25  # share of a circle: a wider gap where it ends makes it a line
+
+
+def circle_of(column, form=None):
+    "The length of the circle on which the numbers of a `column` lie by their name or `form`, or None."
+    name = re.sub(r"[\W_]+", " ", str(column.name).lower())
+    called = (unit for unit, own in CIRCLES.items() if re.search(rf"\b({own})\b", name))
+    unit = next(called, None)
+    turn = TURNS.get(unit) if form is None or not form.unit else form.turn
+    if turn is None or column.dtype.kind not in "iuf" or column.notna().sum() < 2:
+        return None
+    low, high = column.min(), column.max()
+    counted = unit in ("hours", "months", "weekdays") and (form is None or not form.unit)
+    inside = -turn / 2 <= low and high <= turn / 2 or 0 <= low and high <= turn + 1
+    if not inside or turn - (high - low) > SEAM * turn:
+        return None
+    every = column.dropna().unique()  # all hours of a day, not hours of a study
+    return turn if not counted or (len(every) == turn and (every % 1 == 0).all()) else None
+
+
+@dataclass(frozen=True)
+class CircleColumn(Storage):
+    "A column on a circle of length `turn`: its sine and cosine, in multiples of `unit`."
+
+    name: str
+    turn: float
+    unit: float = 1.0
+    kind = "circle"
+
+    @classmethod
+    def of(cls, column, turn):
+        "The encoder of a `column` of numbers."
+        spread = np.nanvar(cls(column.name, turn).encode(column), axis=0).sum()
+        return cls(column.name, turn, float(np.sqrt(spread)) or 1.0)
+
+    def encode(self, column):
+        "Coordinates `(N, 2)` of a `column`, NaN for gaps."
+        angle = column.to_numpy(float) * (2 * np.pi / self.turn)
+        return np.stack([np.sin(angle), np.cos(angle)], axis=1) / self.unit
+
+    def labels(self):
+        return [f"{self.name} ({wave})" for wave in ("sine", "cosine")]
 
 # %% ../../nbs/11_tables/36_columns.ipynb #a6f7febe
 def as_dense(X):
@@ -213,10 +272,12 @@ class ColumnPlan(Storage):
     distinct: int
     use: str
     data: bool = False
+    turn: float | None = None
 
 
-def plan_of(column, use=None):
-    "The `ColumnPlan` of a typed `column`, which is data unless it has another `use`."
+def plan_of(column, use=None, turn=None, form=None):
+    """The `ColumnPlan` of a typed `column`, which is data unless it has another `use`; `turn` is the
+    length of its circle, `form` its `Form`."""
     kind = KINDS_OF_CELLS.get(column.dtype.kind, "number")
     if kind == "sparse":
         many, data = len(column.array.names), use is None
@@ -224,9 +285,11 @@ def plan_of(column, use=None):
         return ColumnPlan(column.name, kind, 0, many, use, data)
     gaps, distinct, data = int(column.isna().sum()), int(column.nunique()), False
     if use is None:
-        kind, use = use_as_data(column, kind, gaps, distinct)
+        kind, use = use_as_data(column, "circle" if turn else kind, gaps, distinct)
         data = not use.startswith("left out")
-    return ColumnPlan(column.name, kind, gaps, distinct, use, data)
+        use = use.replace("number", f"number of {form.unit}") if form and form.unit else use
+        use = use.replace("circle", f"circle of {turn:.6g}") if turn else use
+    return ColumnPlan(column.name, kind, gaps, distinct, use, data, turn)
 
 
 def use_as_data(column, kind, gaps, distinct):
@@ -237,7 +300,7 @@ def use_as_data(column, kind, gaps, distinct):
         return "names", "left out: names the rows"
     if kind == "words" and distinct > WORDS_AS_COLUMNS:
         return "text", f"text: {TEXT_AXES} coordinates from groups of letters"
-    use = "a coordinate for each word" if kind == "words" else "number"
+    use = {"words": "a coordinate for each word", "circle": "circle"}.get(kind, "number")
     if kind == "date":
         use = "days" + "".join(f", time of {cycle}" for cycle in DateColumn.of(column).cycles)
     return kind, use + "; gaps filled, and marked" * bool(gaps)
@@ -280,10 +343,12 @@ def number_columns(frame, names, standard):
     return [NumberColumn(n, float(c), float(u)) for n, c, u in zip(names, center, unit)]
 
 # %% ../../nbs/11_tables/36_columns.ipynb #831a0b79
-def encoder_of(column, plan, dates):
+def encoder_of(column, plan):
     "The encoder of a `column` that does not hold numbers."
     if plan.kind == "date":
-        return DateColumn.of(column, dates.get(plan.name))
+        return DateColumn.of(column)
+    if plan.kind == "circle":
+        return CircleColumn.of(column, plan.turn)
     if plan.kind != "words":
         return (TextColumn if plan.kind == "text" else SparseColumns).of(column)
     counts = column.value_counts()
@@ -312,12 +377,12 @@ class TableEncoder(Storage):
         return [p.name for p in self.plain] + [name for p in self.many for name in p.columns]
 
     @classmethod
-    def of(cls, frame, plans, standard=True, dates=None):
+    def of(cls, frame, plans, standard=True):
         "Fit the encoders of a table."
         numbers = [plan.name for plan in plans if plan.kind in ("number", "yes or no")]
         found = {part.name: part for part in number_columns(frame, numbers, standard)}
         order = sorted(plans, key=lambda plan: plan.kind == "sparse")
-        parts = [found.get(p.name) or encoder_of(frame[p.name], p, dates or {}) for p in order]
+        parts = [found.get(p.name) or encoder_of(frame[p.name], p) for p in order]
         plain = cls(parts, [], None)
         raw = plain.raw(frame)
         gaps = np.unique(plain.owners[: raw.shape[1]][np.isnan(raw).any(axis=0)])

@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 from ..core.checks import MOST_AXES
-from .cells import GAPS, Style, UsageError, as_cell, is_number, typed
+from .cells import GAPS, Form, Style, UsageError, as_cell, is_number, typed
 from .h5ad import COUNTED, SparseRows, columns_in_h5ad
 
 # %% ../../nbs/11_tables/34_reading.ipynb #981e0a25
@@ -66,8 +66,7 @@ class Table:
     data : list of str, columns that are data by default
     notes : list of str, what was decided when the table was read
     problems : dict from a column to what is wrong with it and what to type
-    dates : dict from a column of dates that were text to their format
-    orders : dict from a column of ordered categories to the list of these, lowest first
+    forms : dict from a column to its `Form`: how its cells were written, the order of its words
     arrays : dict from an array of a file to the list of its columns, if these have other names
     counts : bool, were the genes of cells counts, which are now logarithms
     scale : "standard" or "none", what `TableMap` does with units by default
@@ -86,8 +85,7 @@ class Table:
     data: list = field(default_factory=list)
     notes: list = field(default_factory=list)
     problems: dict = field(default_factory=dict)
-    dates: dict = field(default_factory=dict)
-    orders: dict = field(default_factory=dict)
+    forms: dict = field(default_factory=dict)
     arrays: dict = field(default_factory=dict)
     counts: bool = False
     scale: str = "standard"
@@ -188,22 +186,26 @@ def table_of(frame, style=None, source="table", index=None, notes=(), first=1):
         where = ", ".join(f"{count} in {name!r}" for name, count in counts.items() if count)
         marks = shlex.join(style.missing)
         notes.append(f"gaps marked by {marks}: {where or 'none; is the mark right?'}")
-    about = dict(
-        source=str(source), index=style.index, data=list(frame.columns), notes=notes, style=style
-    )
-    return Table(**about, **typed_frame(frame, style))
+    typed = typed_frame(frame, style)
+    notes += typed.pop("said")
+    about = dict(source=str(source), index=style.index, notes=notes, style=style)
+    return Table(**about, data=list(typed["frame"].columns), **typed)
 
 
 def typed_frame(frame, style):
-    "The columns of a `frame`, typed in a `style`: dict of frame, problems and dates of a `Table`."
+    "The columns of a `frame`, typed in a `style`: dict of frame, problems, forms and `said` of a `Table`."
     found = {name: typed(column, style) for name, column in frame.items()}
-    formats = {name: column.attrs.get("format") for name, (column, _) in found.items()}
-    ordered = {name: column.cat for name, column in frame.items() if column.dtype == "category"}
+    traits = {name: column.attrs for name, (column, _) in found.items()}
+    ordered = {n: c.cat for n, c in frame.items() if c.dtype == "category" and c.cat.ordered}
+    grades = {n: Form("grade", [*map(as_cell, c.categories)], "grades") for n, c in ordered.items()}
+    columns = {}
+    for name, (column, _) in found.items():
+        columns.update({name: column, **column.attrs.pop("marks", {})})
     return dict(
-        frame=pd.DataFrame({name: column for name, (column, _) in found.items()}, frame.index),
+        frame=pd.DataFrame(columns, frame.index),
         problems={name: problem for name, (_, problem) in found.items() if problem},
-        dates={name: form for name, form in formats.items() if form},
-        orders={name: [*map(as_cell, of.categories)] for name, of in ordered.items() if of.ordered},
+        forms={**{n: own["form"] for n, own in traits.items() if own.get("form")}, **grades},
+        said=[f"column {n!r}: {own['told']}" for n, own in traits.items() if own.get("told")],
     )
 
 

@@ -49,7 +49,21 @@ def shown(value):
     if value is None or value != value:
         return ""
     number = isinstance(value, (float, np.floating))
+    if isinstance(value, np.datetime64):
+        value = pd.Timestamp(value)
     return short(float(value)) if number else str(value).removesuffix(" 00:00:00")
+
+
+def size_in_words(form, error):
+    "An `error` of a feature with a `Form` as text; of days and grades with this unit."
+    word = form.sizes(np.array([error]))[0]
+    return f"{short(word)} {form.unit}".strip() if isinstance(word, float) else word
+
+
+def words_at(axis, form):
+    "Let the ticks of an `axis` of a feature with a `Form` be words."
+    if not form.plain:
+        axis.set_major_formatter(lambda x, _: shown(form.words(np.array([float(x)]))[0]))
 
 
 def cut(words, most=24):
@@ -75,7 +89,8 @@ def page_template(name):
 
     loader = PackageLoader("idm_nb.tables", "pages")
     pages = Environment(loader=loader, autoescape=True, trim_blocks=True)
-    pages.filters.update(picture=picture, shown=shown, short=short, json=as_json)
+    in_short = lambda value: value if isinstance(value, str) else short(value)
+    pages.filters.update(picture=picture, shown=shown, short=in_short, json=as_json)
     numeric = lambda value: isinstance(value, (int, float, np.number))
     pages.tests.update(numeric=numeric, linear=line_is_enough)
     pages.globals.update(small=SMALL, pairs=PAIRS)
@@ -96,16 +111,17 @@ def new_axes(width, height):
     return figure, ax
 
 # %% ../../nbs/11_tables/41_report.ipynb #4d73a3cd
-def joins(nodes, ends, low, high):
+def joins(nodes, ends, low, high, word):
     """For each branch in words: the others that it meets, and at which value of the feature;
-    `nodes` `(v,)`, `ends` `(b, 2)`, `low` and `high` `(b,)`."""
+    `nodes` `(v,)`, `ends` `(b, 2)`, `low` and `high` `(b,)`; `word` tells a value."""
     found = []
     for b, own in enumerate(ends):
         words = []
         for v in own:
             meet = np.flatnonzero((ends == v).any(axis=1))
             at = np.clip(nodes[v], np.min(low[meet]), np.max(high[meet]))
-            words += [f"{', '.join(str(c) for c in meet if c != b)} at {at:.4g}"] * (len(meet) > 1)
+            others = ", ".join(str(c) for c in meet if c != b)
+            words += [f"{others} at {word(at)}"] * (len(meet) > 1)
         found.append("; ".join(words))
     return found
 
@@ -114,13 +130,17 @@ def branch_table(fitted):
     "Columns of a table of the branches of `fitted`, a FittedTable."
     branch, count = fitted.branch, fitted.branches.n_branches
     table = {"branch": list(range(count)), "rows": np.bincount(branch, minlength=count)}
-    for name, column in zip(fitted.roles.features, fitted.rows.truth.T):
+    forms, spans = fitted.coding.forms, []
+    for name, form, column in zip(fitted.roles.features, forms, fitted.rows.truth.T):
         for kind, end in (("lowest", np.nanmin), ("highest", np.nanmax)):
             values = [column[(branch == b) & np.isfinite(column)] for b in range(count)]
-            table[f"{kind}_{name}"] = np.array([end(v) if len(v) else np.nan for v in values])
-    spans = [table[f"{kind}_{fitted.roles.features[0]}"] for kind in ("lowest", "highest")]
-    graph = fitted.graph
-    met = [""] * count if graph is None else joins(graph.nodes, graph.branches, *spans)
+            spans.append(np.array([end(v) if len(v) else np.nan for v in values]))
+            table[f"{kind}_{name}"] = form.words(spans[-1])
+    graph, form = fitted.graph, forms[0]
+    word = lambda x: f"{x:.4g}" if form.plain else shown(form.words(np.array([x]))[0])
+    met = [""] * count
+    if graph is not None:
+        met = joins(graph.nodes, graph.branches, *spans[:2], word)
     return {**table, "joins": met}
 
 # %% ../../nbs/11_tables/41_report.ipynb #7ebaed07
@@ -141,7 +161,12 @@ def judged_rows(fitted):
         errors=errors,
         novel=novel,
         kept=kept,
-        off=list(zip(fitted.roles.features, size(missed[usual]), of_mean)),
+        off=[
+            (name, *(size_in_words(form, x) for x in sizes))
+            for name, form, *sizes in zip(
+                fitted.roles.features, coding.forms, size(missed[usual]), of_mean
+            )
+        ],
         inside=100 * np.mean(np.abs(missed) <= 1.96 * errors),
     )
 
@@ -181,8 +206,8 @@ def effects_of(fitted):
     above = [name for name, value, _, passed in found.ranked() if passed and value >= SEEN]
     above = [] if fitted.encoder.many else above[:MOST_EFFECTS]
     effects = [effect_of(fitted, name) for name in above]
-    if fitted.coding.unit is not None or not effects:
-        low, turn = (getattr(fitted.coding, name, 0.0) for name in ("low", "turn"))
+    if fitted.coding.turns[0] or not effects:
+        low, turn = fitted.coding.lows[0], fitted.coding.turns[0] or 0.0
         return effects, (low, low + turn), None
     # a column with the relevance r moves predictions by sqrt(r) standard deviations
     half = np.sqrt(max(found.threshold, 0)) * np.nanstd(fitted.rows.truth[:, 0])
@@ -195,7 +220,7 @@ def effects_of(fitted):
 LINES, FEW, MOST_WORDS = 40, 5, 24  # rows, values and words that are drawn one by one
 
 
-def draw_effect(effect, feature, limits, chance):
+def draw_effect(effect, feature, limits, chance, form):
     "Figure of one `effect_of` a column: a point or a line for each row, and the mean."
     name, values, each, means, branch = effect
     words = isinstance(values, list)
@@ -215,9 +240,11 @@ def draw_effect(effect, feature, limits, chance):
         ax.set_yticks(places, cut([str(values[i]) for i in order]))
         ax.set(xlabel=feature, xlim=limits, ylim=(-0.6, len(order) - 0.4))
         ax.set_title(name, fontsize=9)
+        words_at(ax.xaxis, form)
     else:
         ax.plot(values, means, color="black", lw=1.5)
         ax.set(xlabel=name, ylabel=feature, ylim=limits)
+        words_at(ax.yaxis, form)
         ax.tick_params(axis="x", rotation=30 if values.dtype.kind == "M" else 0)
         if len(values) <= FEW:
             ax.set_xticks(values)
@@ -234,6 +261,7 @@ def draw_column(fitted, name):
     column = cells_of(fitted.encoder, rows.frame, [name])[name]
     ax.scatter(rows.truth[:, 0], column, s=4, c=colours, linewidths=0, alpha=0.6, rasterized=True)
     ax.set(xlabel=fitted.roles.features[0], ylabel=name)
+    words_at(ax.xaxis, fitted.coding.forms[0])
     ax.tick_params(labelsize=7)
     return figure
 
@@ -291,7 +319,7 @@ def ways_table(fitted):
     table = {"row": list(rows.numbers.astype(str) if index is None else rows.frame[index])}
     if fitted.branches.n_branches > 1:
         table["branch"] = fitted.branch[places].tolist()
-    table = {**table, **apart({feature: list(rows.truth[:, 0])}, table)}
+    table = {**table, **apart({feature: list(fitted.coding.words(rows.truth)[0])}, table)}
     cells = apart(short_cells(fitted, names)(rows.frame), [*table, "must change"])
     X, every = fitted.encode(rows.frame), np.arange(len(places))
     marks = dict(zip(names, differing(fitted.encoder, X, every, X, 0 * every, names).T))
@@ -312,6 +340,7 @@ def draw_branches(fitted):
     colours = Colouring(np.arange(fitted.branches.n_branches), "label").colours
     ax = fitted.graph.plot(figure.add_subplot(), cmap=ListedColormap(colours))
     ax.set_ylabel(fitted.roles.features[0])
+    words_at(ax.yaxis, fitted.coding.forms[0])
     branch_legend(ax, shade)
     return figure
 
@@ -349,6 +378,7 @@ def draw_map(fitted):
         shade, words = shade_of(cells_of(fitted.encoder, rows.frame, [name])[name])
     ax.scatter(values, height, s=9, c=shade.colours, linewidths=0, alpha=0.8, rasterized=True)
     ax.set_xlabel(feature)
+    words_at(ax.xaxis, fitted.coding.forms[0])
     ax.set_ylabel("difference at equal " + feature, fontsize=9)
     ax.set_yticks([])
     if shade.kind == "label":
@@ -358,7 +388,7 @@ def draw_map(fitted):
     return figure, name
 
 # %% ../../nbs/11_tables/41_report.ipynb #96aadc28
-def draw_predictions(judged, features, limit=3):
+def draw_predictions(judged, features, forms, limit=3):
     "Figure of predicted against true features, a panel for each; `judged` are `judged_rows`."
     truth, novel, count = judged["truth"], judged["novel"], min(limit, len(features))
     figure = new_figure(3.6 * count, 3.3)
@@ -377,6 +407,8 @@ def draw_predictions(judged, features, limit=3):
         ax.plot(true[novel], np.clip(value[novel], low, high), "x", color="crimson", ms=4, zorder=3)
         ax.set_ylim(low, high)
         ax.set(xlabel=f"true {features[k]}", ylabel="predicted")
+        words_at(ax.xaxis, forms[k])
+        words_at(ax.yaxis, forms[k])
     return figure
 
 # %% ../../nbs/11_tables/41_report.ipynb #40f4d0bb
@@ -385,7 +417,7 @@ MOST_FOUND, MOST_ALIKE = 1000, 5
 
 def search_data(fitted):
     "Data of the search for rows of `fitted`, a FittedTable: a dict for JSON."
-    index, rng = fitted.roles.index, np.random.default_rng(0)
+    index, rng, form = fitted.roles.index, np.random.default_rng(0), fitted.coding.forms[0]
     some = fitted.rows.part(np.sort(rng.permutation(len(fitted.rows))[:MOST_FOUND]))
     sets = [(some, "train")] + [(fitted.kept, "kept back")] * bool(len(fitted.kept))
     names = fitted.ranked_names()[:MOST_COLUMNS]
@@ -396,6 +428,7 @@ def search_data(fitted):
     for part, kind in sets:
         placed = fitted.placed_kept if part is fitted.kept else fitted.place(part.frame)
         values, errors = fitted.decoded(placed)
+        truth, predicted = form.words(part.truth[:, 0]), form.words(values[:, 0])
         near = nearest(known, placed.embedding, min(MOST_ALIKE + 1, len(known)))[0]
         other = fitted.rows.numbers[near] != part.numbers[:, None]
         others = [row[mask][:MOST_ALIKE].tolist() for row, mask in zip(near, other)]
@@ -406,13 +439,13 @@ def search_data(fitted):
         marks = differing(fitted.encoder, X, whose, placed.X, asked, names)
         marks = iter(marks.astype(int).tolist())
         for k, (name, own) in enumerate(zip(called(part), told(part))):
-            numbers = [shown(float(x)) for x in (part.truth[k, 0], values[k, 0], errors[k, 0])]
             alike = [(i, next(marks)) for i in others[k]]
+            numbers = [shown(truth[k]), shown(predicted[k]), size_in_words(form, errors[k, 0])]
             rows.append([name, kind, *numbers, own, alike])
     wanted = sorted({i for row in rows for i, _ in row[-1]})
     used = fitted.rows.part(wanted)
-    pairs = zip(wanted, called(used), used.truth[:, 0], told(used))
-    others = {int(i): [str(name), shown(float(value)), own] for i, name, value, own in pairs}
+    pairs = zip(wanted, called(used), form.words(used.truth[:, 0]), told(used))
+    others = {int(i): [str(name), shown(value), own] for i, name, value, own in pairs}
     return dict(columns=names, feature=fitted.roles.features[0], rows=rows, others=others)
 
 # %% ../../nbs/11_tables/41_report.ipynb #6bdfa6a3
@@ -430,9 +463,10 @@ def table_report(fitted, facts=None):
     several, wide = fitted.branches.n_branches > 1, bool(fitted.encoder.many)
     effects, limits, chance = effects_of(fitted)
     wanted = fitted.relevant_names()[:MOST_EFFECTS] if wide else ()
-    sure = fitted.model.verdict_.beats_chance and fitted.coding.unit is None
+    sure = fitted.model.verdict_.beats_chance and not fitted.coding.circular
     table, marks = ways_table(fitted) if sure else ({}, {})
     judged, feature, (figure, by) = judged_rows(fitted), fitted.roles.features[0], draw_map(fitted)
+    form = fitted.coding.forms[0]
     estimate = fitted.model.estimate_
     names = sorted(estimate.weights_, key=estimate.weights_.get, reverse=True)
     return page_template("report.html").render(
@@ -442,7 +476,7 @@ def table_report(fitted, facts=None):
         facts=key_facts(fitted),
         held_out=facts,
         bars=draw_relevance(fitted.relevance),
-        effects=[(own[0], draw_effect(own, feature, limits, chance)) for own in effects],
+        effects=[(own[0], draw_effect(own, feature, limits, chance, form)) for own in effects],
         columns=[(name, draw_column(fitted, name)) for name in wanted],
         table=table,
         marks=marks,
@@ -450,7 +484,7 @@ def table_report(fitted, facts=None):
         graph=draw_branches(fitted) if several and fitted.graph else None,
         map=figure,
         by=by,
-        predictions=draw_predictions(judged, fitted.roles.features),
+        predictions=draw_predictions(judged, fitted.roles.features, fitted.coding.forms),
         search=search_data(fitted),
         estimates={
             "regressor": names,

@@ -16,79 +16,101 @@ import pandas as pd
 from ..core.files import Storage
 from ..core.rows import MOST_LANDMARKS, POOL, pool_rows
 from ..core.work import announce, labels_of
-from .cells import Style, UsageError, as_list
-from .columns import days_of, plan_of
+from .cells import ABOVE, BELOW, Form, Style, UsageError, as_list
+from .columns import TURNS, circle_of, days_of, plan_of
 from .pieces import piecewise
 from .reading import Table, table_at, table_of, tables_of, typed_frame, with_values
 
 # %% ../../nbs/11_tables/38_roles.ipynb #e7a40a07
-class Plain(Storage):
-    "Features that are numbers; encoding and decoding do nothing."
+@dataclass(frozen=True)
+class Coding(Storage):
+    """How the map takes features: those on a circle of length `turns` from `lows` on as sine and cosine,
+    others as they are, or as `logs`; `forms` are the `Form`s of their columns."""
 
-    unit = None
+    forms: list
+    turns: list
+    lows: list
+    logs: list
+
+    circular = property(lambda self: any(self.turns))
 
     def encode(self, values):
-        "Feature columns of the table, `values` `(N, n)`, as the map takes them."
-        return values
+        "Feature columns of the table, `values` `(N, n)`, as the map takes them, `(N, k)`."
+        found = []
+        for turn, log, column in zip(self.turns, self.logs, values.T):
+            angle = column * (2 * np.pi / (turn or 1))
+            found += [np.sin(angle), np.cos(angle)] if turn else [np.log(column) if log else column]
+        return np.stack(found, axis=1)
 
-    decode = encode
+    def own(self, encoded):
+        "The columns of `encoded` features `(N, k)` of each feature, a list of `(N, 1 or 2)`."
+        return np.split(encoded, np.cumsum([2 if turn else 1 for turn in self.turns])[:-1], axis=1)
+
+    def decode(self, values):
+        "The inverse of `encode`; of a logarithm the median."
+        found = []
+        for turn, low, log, own in zip(self.turns, self.lows, self.logs, self.own(values)):
+            angle = np.arctan2(own[:, 0], own[:, -1]) * ((turn or 1) / (2 * np.pi))
+            plain = np.exp(own[:, 0]) if log else own[:, 0]
+            found.append((angle - low) % turn + low if turn else plain)
+        return np.stack(found, axis=1)
 
     def decode_errors(self, values, errors):
-        "Standard errors of decoded features, from encoded `values` and their `errors` `(N, n)`."
-        return errors
+        "Standard errors of decoded features, from encoded `values` and their `errors` `(N, k)`."
+        found = []
+        for turn, log, own, off in zip(self.turns, self.logs, *map(self.own, (values, errors))):
+            if turn:
+                square = np.maximum(np.sum(own**2, axis=1), 1e-300)
+                off = np.hypot(off[:, 0] * own[:, 1], off[:, 1] * own[:, 0]) / square
+                found.append(np.minimum(off, np.pi) * (turn / (2 * np.pi)))
+            else:
+                found.append(np.exp(own[:, 0]) * np.sinh(off[:, 0]) if log else off[:, 0])
+        return np.stack(found, axis=1)
 
     def differences(self, values, other):
         "Differences of features `values` and `other` `(N, n)`, in the units of the table."
-        return values - other
+        turns = np.array([turn or np.inf for turn in self.turns])
+        found = values - other
+        half = np.where(np.isfinite(turns), turns / 2, 0)
+        return np.where(half > 0, (found + half) % turns - half, found)
 
     def mean(self, values):
         "Means `(1, n)` of features `values` `(N, n)`, in the units of the table."
         return self.decode(self.encode(values).mean(axis=0, keepdims=True))
 
+    def words(self, values):
+        "Features `values` `(N, n)` as cells of their columns, a list of `(N,)`."
+        return [form.words(column) for form, column in zip(self.forms, values.T)]
 
-class Angle(Plain):
-    "Features that are angles in `unit`, degrees or radians, one turn from `low` on; as sines, then cosines."
 
-    def __init__(self, unit, low=None):
-        self.unit, self.turn = unit, 360.0 if unit == "degrees" else 2 * np.pi
-        self.low = -self.turn / 2 if low is None else low
-
-    def encode(self, values):
-        radians = values * (2 * np.pi / self.turn)
-        return np.hstack([np.sin(radians), np.cos(radians)])
-
-    def decode(self, values):
-        angle = np.arctan2(*np.split(values, 2, axis=1)) * (self.turn / (2 * np.pi))
-        return (angle - self.low) % self.turn + self.low
-
-    def decode_errors(self, values, errors):
-        sine, cosine = np.split(values, 2, axis=1)
-        by_sine, by_cosine = np.split(errors * np.hstack([cosine, sine]), 2, axis=1)
-        square = np.maximum(sine**2 + cosine**2, 1e-300)
-        return np.minimum(np.hypot(by_sine, by_cosine) / square, np.pi) * (self.turn / (2 * np.pi))
-
-    def differences(self, values, other):
-        return (values - other + self.turn / 2) % self.turn - self.turn / 2
+def coding_of(values, forms, turns, logs=None):
+    "The `Coding` of features `values` `(N, n)` with these `forms` and `turns`."
+    lows = [0.0 if np.nanmin(v) >= 0 else -(turn or 0) / 2 for v, turn in zip(values.T, turns)]
+    return Coding(forms, turns, lows, logs or [False] * len(forms))
 
 # %% ../../nbs/11_tables/38_roles.ipynb #2557fe9f
 FEW_CLASSES = 10  # different whole numbers, up to which a feature may be the numbers of classes
 
 
 def features_of(table, names, order=None):
-    "Features `(N, n)` of a `Table`, the columns `names`, and notes on them."
-    values, notes = zip(*(feature_of(table, name, order) for name in names))
-    return np.column_stack(values), sum(notes, [])
+    "Features `(N, n)` of a `Table`, the columns `names`, their `Form`s, and notes on them."
+    values, forms, notes = zip(*(feature_of(table, name, order) for name in names))
+    return np.column_stack(values), list(forms), sum(notes, [])
 
 
 def feature_of(table, name, order):
-    "The column `name` of a `Table` as numbers `(N,)`, NaN for gaps, and notes on it."
-    column, notes = table.frame[name], []
+    "The column `name` of a `Table` as numbers `(N,)`, NaN for gaps, its `Form`, and notes on it."
+    column, notes, form = table.frame[name], [], table.forms.get(name, Form("number"))
     if column.dtype.kind == "O":
-        return ordered(table, name, order), []
+        return *ordered(table, name, order), []
     if column.dtype.kind == "M":
         values, first = days_of(column), str(column.min()).removesuffix(" 00:00:00")
-        values = values - np.min(values, where=~np.isnan(values), initial=np.inf)
+        start = np.min(values, where=~np.isnan(values), initial=np.inf)
+        values, form = values - start, replace(form, start=float(start))
         notes.append(f"feature {name!r} holds dates: it is used as days since {first}")
+    elif form.unit and form.kind != "grade":
+        values = column.to_numpy(float)
+        notes.append(f"feature {name!r} is used as {form.unit}")
     else:
         values = column.to_numpy(float)
     if column.dtype.kind == "b":
@@ -101,15 +123,15 @@ def feature_of(table, name, order):
     if 2 < len(kinds) <= min(FEW_CLASSES, len(known) // 20) and (kinds % 1 == 0).all():
         told = f"feature {name!r} has only {len(kinds)} different values: if they are classes "
         notes.append(f"{told}without an order, use a classifier, and pass {name!r} as label")
-    return values, notes
+    return values, form, notes
 
 
 def ordered(table, name, order):
-    "A feature of words as 0, 1, 2, ... `(N,)`, NaN for gaps."
+    "A feature of words as 0, 1, 2, ... `(N,)`, NaN for gaps, and its `Form`."
     column = table.frame[name]
     words = sorted(column.dropna().unique())
-    order = table.orders.get(name) if order is None else as_list(order)
-    if order is None:
+    known = table.forms.get(name) if order is None else Form("grade", [*map(str, as_list(order))])
+    if known is None:
         shown = ", ".join(map(repr, words[:5])) + ", ..." * (len(words) > 5)
         then = ["low", "mid", "high"] if len(words) > 3 else words
         raise ValueError(
@@ -117,10 +139,18 @@ def ordered(table, name, order):
             f"{table.style.option('order', then)} (from low to high); "
             f"classes without an order need a classifier"
         )
+    order = known.pattern
     missing = [word for word in words if word not in order]
     if missing:
         raise UsageError(f"order does not name {missing[0]!r}, a word of the feature {name!r}")
-    return column.map({word: float(k) for k, word in enumerate(order)}).to_numpy(float)
+    return column.map({word: float(k) for k, word in enumerate(order)}).to_numpy(float), known
+
+
+def as_told(column, form):
+    "A typed `column` of a feature with a `Form` as it was written, `(N,)`."
+    if column.dtype.kind == "M":
+        return form.words(days_of(column) - form.start)
+    return column.to_numpy() if column.dtype.kind in "Ob" else form.words(column.to_numpy())
 
 # %% ../../nbs/11_tables/38_roles.ipynb #a8539a69
 UNNAMED, DESCRIBE = "left out: not named", "compared between branches"
@@ -136,6 +166,7 @@ class Roles(Storage):
     label: str | None
     plans: list
     notes: list
+    coding: Coding | None = None
 
     data = property(lambda self: [plan.name for plan in self.plans if plan.data])
 
@@ -153,22 +184,51 @@ class Roles(Storage):
         return [line(row) for row in cells]
 
 # %% ../../nbs/11_tables/38_roles.ipynb #1e3d6571
-def roles_of(table, named):
-    "The `Roles` of the columns of a `Table`, of which options have `named` some, and its problems."
+def circles_of(table, circular, angle, features):
+    "Lengths of the circles on which columns of a `Table` lie, by name, and which were given."
+    given = {**dict.fromkeys(features if angle else (), angle), **(circular or {})}
+    table.find(*given)
+    units = ", ".join(map(repr, TURNS))
+    for name, turn in given.items():
+        turn = given[name] = None if turn in (None, "none") else TURNS.get(turn, turn)
+        if turn is not None and not (np.isreal(turn) and turn > 0):
+            raise UsageError(f"circular: {name!r} has {turn!r}, not a length, {units} or None")
+        if turn and table.frame[name].dtype.kind not in "iuf":
+            raise UsageError(f"circular: {name!r} is not a column of numbers")
+    found = {n: circle_of(c, table.forms.get(n)) for n, c in table.frame.items() if n not in given}
+    return {name: turn for name, turn in {**found, **given}.items() if turn}, given
+
+
+def mark_of(name, table):
+    "The column of a `Table` some of whose cells the column `name` marks, or None."
+    owner = name.removesuffix(BELOW).removesuffix(ABOVE)
+    return owner if owner != name and owner in table.names else None
+
+
+def roles_of(table, named, circles=None, given=()):
+    """The `Roles` of the columns of a `Table`, of which options have `named` some, and its problems;
+    `circles` are lengths of circles, of which some were `given`."""
     [index], [groups], [label] = (named[role] or [None] for role in ("index", "groups", "label"))
     features = named["feature"]
     roles = {**dict.fromkeys(features, "the feature"), index: "names the rows", label: "label"}
     ignored = dict.fromkeys(named["ignore"], "left out: ignored")
     roles, plans, problems = {**roles, groups: "groups of rows", **ignored}, [], []
     for name, column in table.frame.items():
-        role, problem = roles.get(name), table.problems.get(name)
-        if role is None and name not in (named["columns"] or table.data):
+        owner, problem = mark_of(name, table), table.problems.get(name)
+        marks = f"left out: marks {owner!r}" if owner and owner in roles else None
+        role = roles.get(name, marks)
+        if role is None and (owner or name) not in (named["columns"] or table.data):
             role = DESCRIBE if column.dtype.kind == "R" else UNNAMED
         if problem and (role is None or name in features):
             then = "" if name in features else f" (or {table.style.option('ignore', [name])})"
             problems.append(f"column {name!r} {problem}{then}")
             role = "needs a decision"
-        plans.append(plan_of(column, role))
+        turn = (circles or {}).get(name)
+        plan = plan_of(column, role, turn, table.forms.get(name))
+        if plan.data and turn and name not in given:
+            option = table.style.option("circular", {name: None})
+            plan = replace(plan, use=f"{plan.use}; if it is none, type {option}")
+        plans.append(plan)
     roles = Roles(features, index, groups, label, plans, [])
     if not roles.data and not problems:
         if len(table) < FEWEST_TO_FIT:
@@ -215,15 +275,20 @@ def read_or_drawn(source, style, landmarks, seed, features, verbose):
     frame = pd.concat([table.frame for table in drawn])
     again = typed_frame(frame[odd], replace(style, text=(*style.text, *words)))
     frame, problems = with_values(frame, again["frame"]), {**again["problems"], **problems}
-    table = replace(drawn[0], frame=frame, problems=problems, dates=again["dates"])
+    table = drawn[0]
+    forms = {**table.forms, **again["forms"]}
+    notes, data = [*table.notes, *again["said"]], [*dict.fromkeys([*table.data, *again["frame"]])]
+    table = replace(table, frame=frame, problems=problems, notes=notes, data=data, forms=forms)
     return table, sum(count for count, *_ in every)
 
 
 def traits(table, features):
-    "What a piece tells: how many rows, which have features; kinds, problems and dates of columns."
+    "What a piece tells: how many rows, which have features; kinds, problems and forms of columns."
     kinds = {name: "f" if c.dtype.kind in "iu" else c.dtype.kind for name, c in table.frame.items()}
     known = table.frame[table.find(*features)].notna().all(axis=1).to_numpy()
-    return len(table), table.rows[known], kinds, table.problems, table.dates
+    kinds = {name: kind for name, kind in kinds.items() if not mark_of(name, table)}
+    own = [name for name, form in table.forms.items() if form.pattern or form.kind != "date"]
+    return len(table), table.rows[known], kinds, table.problems, own
 
 
 def whole_columns(every):
@@ -231,9 +296,9 @@ def whole_columns(every):
     names = list(every[0][2])
     are_words = lambda name: any(k[name] == "O" and name not in p for *_, k, p, _ in every)
     words = [name for name in names if are_words(name)]
-    dates = {name for *_, own in every for name in own}
+    forms = {name for *_, own in every for name in own}
     kinds = {name: {own[name] for *_, own, _, _ in every} for name in names}
-    odd = [name for name in names if len(kinds[name]) > 1 or name in dates]
+    odd = [name for name in names if len(kinds[name]) > 1 or name in forms]
     told = [(name, text) for *_, own, _ in every for name, text in own.items()]
     return words, odd, {name: text for name, text in reversed(told) if name not in words}
 
@@ -334,14 +399,20 @@ def read_for_fit(options, source, model):
         both = [name for name in named[role] if name in named["feature"]]
         if both:
             raise UsageError(f"column {both[0]!r} is both {what} and feature")
-    roles, problems = roles_of(table, {**named, "index": named["index"] or as_list(table.index)})
+    named["index"] = named["index"] or as_list(table.index)
+    circles, known = circles_of(table, options.circular, options.angle, named["feature"])
+    roles, problems = roles_of(table, named, circles, known)
     for line in roles.lines():
         announce(options.verbose, line)
     if problems:
         told = "\n  ".join(["these columns:"] * (len(problems) > 1) + problems)
         raise ValueError(f"{table.source}: {told}")
-    truth, notes = features_of(table, roles.features, options.order)
+    truth, forms, notes = features_of(table, roles.features, options.order)
+    coding = coding_of(truth, forms, [circles.get(name) for name in roles.features])
+    for name in [name for name in roles.features if name in circles and name not in known]:
+        undo = f"if it is none, type {table.style.option('circular', {name: None})}"
+        notes.append(f"feature {name!r} lies on a circle of {circles[name]:.6g}; {undo}")
     roles = replace(roles, notes=[*roles.notes, *notes])
     for text in roles.notes:
         announce(options.verbose, text)
-    return table, count, roles, truth
+    return table, count, replace(roles, coding=coding), truth

@@ -30,14 +30,12 @@ from ..regression.verdict import audit, pooled, undeclared_groups
 from ..study.relevance import Relevance
 from .answers import alike_rows, other_ways, results_of, typed_rows
 from .cells import UsageError, as_list
-from .columns import TableEncoder, likely_groups, numbers_of_columns
+from .columns import TURNS, TableEncoder, likely_groups, numbers_of_columns
 from .gaps import Donors, PlacedWithGaps, hidden_by_gaps, with_lent_cells
 from .report import short_report, table_report
 from idm_nb.tables.roles import (
     FEWEST_TO_FIT,
     UNNAMED,
-    Angle,
-    Plain,
     Roles,
     SomeRows,
     groups_of,
@@ -59,7 +57,7 @@ class FittedTable(Storage):
     source: str
     count: int
     encoder: TableEncoder
-    coding: Plain
+    forms: dict
     rows: SomeRows
     kept: SomeRows
     model: IteratedDiffusionMap
@@ -67,6 +65,7 @@ class FittedTable(Storage):
     scale: str = "standard"
     known: Relevance | None = None
 
+    coding = property(lambda self: self.roles.coding)
     branches = property(lambda self: self.model.branches_)
     branch = property(lambda self: self.model.branch_)
     donors = cached_property(lambda self: Donors(self.encoder, self.model.map_.rows.X))
@@ -170,7 +169,7 @@ def model_to_fit(options):
     check_number("holdout", options.holdout, 0, 1)
     check_choice("scale", options.scale or "standard", ("standard", "none"))
     if options.angle is not None:
-        check_choice("angle", options.angle, ("degrees", "radians"))
+        check_choice("angle", options.angle, tuple(TURNS))
     model = IteratedDiffusionMap() if options.model is None else clone(options.model)
     seed = int(check_random_state(options.random_state).randint(2**31 - 1))
     return model.set_params(random_state=seed) if model.random_state is None else model
@@ -210,6 +209,7 @@ def fit_table(options, source):
     "The `FittedTable` of a TableMap, `options`, and of a path or table, without side effects."
     model = model_to_fit(options)
     table, count, roles, truth = read_for_fit(options, source, model)
+    coding = roles.coding
     groups = groups_of(table, roles.groups)
     old, new = rows_to_fit(table, truth, groups, options)
     frame = table.frame.iloc[old]
@@ -222,21 +222,22 @@ def fit_table(options, source):
     if landmarks is None and (count > len(table) or (wide and n > MOST_LANDMARKS)):
         model.set_params(landmarks=min(MOST_LANDMARKS, n))
     scale, plans = options.scale or table.scale, [plan for plan in roles.plans if plan.data]
-    encoder = TableEncoder.of(frame, plans, scale == "standard", table.dates)
+    encoder = TableEncoder.of(frame, plans, scale == "standard")
     numbers = None if wide else numbers_of_columns(frame[roles.data])
     unnamed = [plan.name for plan in roles.plans if plan.use == UNNAMED]
     likely, told = likely_groups(table.frame, unnamed) if groups is None else (None, None)
     X = encoder.encode(frame, Donors(encoder).fill)
-    angle, low = options.angle, 0.0 if np.nanmin(truth) >= 0 else None
-    coding = Angle(angle, low) if angle else Plain()
     settings, together = checked(model), None if groups is None else groups[old]
     y = coding.encode(truth[old])
     rows, fresh, about, _ = prepare(model, settings, X, y, None, together)
     chosen = about["landmarks"]
     old = old[chosen]
-    what = " and ".join(roles.features) + " (on a circle of radius 1)" * bool(angle)
+    what = " and ".join(roles.features) + " (on a circle of radius 1)" * coding.circular
     numbers, grouped = None if wide else numbers[chosen], groups is not None
-    names, of = encoder.labels() if wide else roles.data, None if angle else roles.features
+    names, of = (
+        encoder.labels() if wide else roles.data,
+        None if coding.circular else roles.features,
+    )
     cautions = audit(
         rows, table=numbers, numbers=old, grouped=grouped, names=names, what=what, features=of
     )
@@ -262,7 +263,7 @@ def fit_table(options, source):
     model.map_ = fit_map(
         rows, estimate, verdict, settings, fresh, about, stretch, SUPPORT, hidden=hidden
     )
-    about = roles, table.source, count, encoder, coding
+    about = roles, table.source, count, encoder, table.forms
     found = FittedTable(*about, fitted, kept, model, table.counts, scale, relevance)
     if len(kept) and fresh is None:  # one share, of the rows held out and of those kept back
         values, claim = found.placed_kept.values, estimate.mixture_.claim
@@ -285,7 +286,9 @@ class TableMap(Storage, BaseEstimator):
     label : str, default None, column that the map does not use; branches are compared with it
     columns : list of str, default None: all others; the data columns
     ignore : list of str, default (), columns to leave out
-    angle : "degrees" or "radians", default None; the feature is an angle in this unit
+    circular : dict, default None; columns, also the feature, that lie on a circle, and its length or
+        unit ("degrees", "hours", "months", ...), such as {"wind": 360}; None for one that does not
+    angle : str, default None; the feature lies on a circle of this unit
     order : list of str, default None, words of the feature from the lowest to the highest
     scale : "standard" or "none", default None: "standard", but "none" for cells (`.h5ad`)
         Standard: each column gets unit variance (the columns of a spectrum one common unit), and counts
@@ -322,6 +325,7 @@ class TableMap(Storage, BaseEstimator):
         label=None,
         columns=None,
         ignore=(),
+        circular=None,
         angle=None,
         order=None,
         scale=None,
@@ -332,7 +336,8 @@ class TableMap(Storage, BaseEstimator):
         verbose=False,
     ):
         self.feature, self.index, self.groups, self.label = feature, index, groups, label
-        self.columns, self.ignore, self.angle, self.order = columns, ignore, angle, order
+        self.columns, self.ignore, self.order = columns, ignore, order
+        self.circular, self.angle = circular, angle
         self.scale, self.holdout, self.model, self.reading = scale, holdout, model, reading
         self.random_state, self.verbose = random_state, verbose
 
