@@ -147,7 +147,7 @@ def remedy(cells, style, name=None):
         if not style.whole:  # new rows have the kinds of those of training
             told.append(f"type {option('words', [name])} if the column holds words or codes")
         return ", ".join([*told, "or correct it" if told else "correct it"])
-    if len(given) > MANY:
+    if len(given) > MANY or len(bad) < len(given):
         units = {(found := MARKED.fullmatch(cell)) and (found["unit"] or "none") for cell in given}
         if None not in units and (len(units) < 4 or all(unit[0] == "/" for unit in units)):
             shown = ", ".join(sorted(units)[:3])
