@@ -79,7 +79,7 @@ EYES = np.tile(np.eye(2), (300, 1, 1))
 flow_map = lambda **options: IteratedDiffusionMap(2, flow=DiffusionFlow(**options))
 REFUSED = [  # values of a wrong kind are refused in test_promises.py
     (IteratedDiffusionMap(tau=1.0), "tau must lie between 0 and 1, got 1.0"),
-    (IteratedDiffusionMap(tau=[0.9, 2.0]), "tau must"),
+    (IteratedDiffusionMap(tau=[0.9, 2.0]), "tau must lie between 0 and 1, got"),
     (IteratedDiffusionMap(stop=0), "stop must be a number, above 0, got 0"),
     (IteratedDiffusionMap(n_iterations=0), "n_iterations must be an integer, 1 or more, got 0"),
     (IteratedDiffusionMap(n_iterations=2.5), "n_iterations must be an integer"),
@@ -128,7 +128,11 @@ OF_FUNCTIONS = [
     (lambda: estimate_derivative(X, Y, dimension=3), "dimension must be an integer.* 2, got 3"),
     (
         lambda: estimate_derivative(X, Y, X[:3], query_features=np.ones((3, 2))),
-        "query_features has 2 columns but y has 1",
+        r"query_features has shape \(3, 2\), not 3 rows and 1 columns",
+    ),
+    (
+        lambda: estimate_derivative(X, X, X[:5], query_features=X[:5].T),
+        r"query_features has shape \(\d, 5\), not 5 rows",
     ),
     (
         lambda: estimate_derivative(X, Y, X[:3], method="affine", epsilon=np.ones(4)),

@@ -78,6 +78,25 @@ FEW = "leaves {} rows to fit: at least 16"
 REFUSED = {  # how the table is made, options, and what is said
     "complex numbers": (array_file(X=Y + 1j, r=Y), "", "column 'X' holds complex numbers"),
     "objects": (array_file(X=np.array([{}] * 60), r=Y), "", "cannot be read"),
+    "objects in one array": (
+        lambda: (np.save("o.npy", np.array([["a", 1.0]] * 60, dtype=object)), "o.npy")[1],
+        "",
+        "o.npy holds no numbers: write words, dates and gaps as CSV",
+    ),
+    "semicolons": (text_file("x;y;r\n" + "p;1;2;4\n" * 60), "", "4 columns in line 2; correct it"),
+    "minus infinity": (
+        lambda: {**PLAIN, "x": [-np.inf, 1e200, -np.inf, *X[3:, 0]]},
+        "",
+        "'x' is not finite at data row 1, and 1 more; type --missing=-inf if that marks a gap",
+    ),
+    "no line of units": (
+        lambda: (
+            json.dump({"x": ["mm", *map(str, Y)], "r": [0, *Y]}, open("u.json", "w")),
+            "u.json",
+        )[1],
+        "",
+        "which is not a number; delete it if that line holds units",
+    ),
     "three dimensions": (array_file(X=np.ones((60, 2, 2)), r=Y), "", "X has 3 dimensions"),
     "lengths": (array_file(X=X, r=Y[:5]), "", "arrays of different lengths: [5, 60]"),
     "one name twice": (array_file(X=X, X1=Y, r=Y), "", "two columns named 'X1'"),

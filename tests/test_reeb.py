@@ -253,7 +253,7 @@ def test_bad_input(torus):
     with pytest.raises(ValueError, match="heights contains NaN at row 3"):
         ReebGraph(points, np.where(np.arange(400) == 3, np.nan, points[:, 0]))
     refuses("heights is constant", lambda: ReebGraph(points, np.ones(400)))
-    refuses("made without a map", lambda: ReebGraph(points, points[:, 0]).assign(points))
+    refuses("made of points and heights", lambda: ReebGraph(points, points[:, 0]).assign(points))
 
 
 @pytest.mark.parametrize("noise, warned", [(0, False), (0.1, False), (0.5, True), (1.6, True)])

@@ -176,7 +176,7 @@ REFUSED = {
     ),
     "row names without a name": (
         table(row="p{k},{a},{b:.0f},{y}"),
-        "put a comma before the first name",
+        "put the mark between cells before the first name",
         1,
     ),
     "a feature of words": (

@@ -199,6 +199,6 @@ def test_bad_input(graph):
     with pytest.raises(TypeError, match="support must be a number, got 'most'"):
         reeb_graph(X, f, support="most")
     refuses("heights has 59 rows", lambda: reeb_graph(X, f[:-1]))
-    refuses("made without a map", lambda: branch_contrast(graph, X))
+    refuses("made of points and heights", lambda: branch_contrast(graph, X))
     with pytest.raises(ValueError, match="table contains NaN"):
         BranchContrast(X, f, f > 1, table=np.where(X > 1e9, X, np.nan))

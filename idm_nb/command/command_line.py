@@ -122,7 +122,7 @@ Examples:
     idm-nb counterparts results/model.npz new.csv --row 3 --out -
 
 idm-nb COMMAND --help explains the options of a command. The status is 0 if all went
-well, 1 if the table has to change, and 2 if the command has to change.
+well, 2 if the command has to change, and 1 if a file has to, or something else fails.
 """
 
 FIT = """\

@@ -342,7 +342,7 @@ def findings(fitted):
     if candidates := len(fitted.branches.candidates):
         found += f", and {candidates} candidates without support"
     if alone := len(fitted.alone):
-        found += f", and {alone} of one {fitted.roles.groups} alone"
+        found += f", {alone} of them with rows of one {fitted.roles.groups} only"
     matter = f"{len(names)} of {len(fitted.encoder.names)}"
     if names:
         matter += f": {', '.join(names[:6])}" + ", ..." * (len(names) > 6)

@@ -32,7 +32,7 @@ def require_finite(array, name="X", columns=None):
     label = f" ({columns[column]!r})" if columns is not None else ""
     kind = "NaN" if np.isnan(value) else "inf" if np.isinf(value) else f"{value:.3g}"
     remedy = "remove those rows, or fill the gaps (sklearn.impute.SimpleImputer; "
-    remedy += "idm_nb.TableMap fills and marks them)"
+    remedy += "idm_nb.TableMap fills and marks those of a data frame)"
     if np.isfinite(value):
         remedy = (
             f"beyond {LARGEST:g} squares are no numbers; divide the column by a unit of its size"
@@ -43,7 +43,7 @@ def require_finite(array, name="X", columns=None):
     )
 
 # %% ../../nbs/appendix/A_checks.ipynb #5fcbcf69
-ENCODE = """With a feature, use idm_nb.TableMap, which takes words, dates and gaps. Or encode them:
+ENCODE = """With a feature, use idm_nb.TableMap, which takes words, dates and gaps in a data frame. Or encode them:
     encode = make_pipeline(skrub.TableVectorizer(), SimpleImputer(), StandardScaler())
     model = make_pipeline(encode, estimator)"""
 ORDER = "Give words that have an order as numbers; use a classifier for classes without an order"
@@ -79,7 +79,7 @@ def check_entries(X, name):
     if kind in "mM":
         raise ValueError(
             f"{name} holds dates or durations, which are no numbers: divide durations by a unit, as "
-            f"in (dates - dates[0]) / np.timedelta64(1, 'D'), or use idm_nb.TableMap"
+            f"in (dates - dates[0]) / np.timedelta64(1, 'D'), or use idm_nb.TableMap with a data frame"
         )
 
 

@@ -330,9 +330,11 @@ def estimate_derivative(
             raise ValueError(f"queries has {points.shape[1]} columns but X has {X.shape[1]}")
         near, values = graph.query(points), query_features
     if values is not None:
-        values = np.asarray(values, dtype=float).reshape(len(points), -1)
-        if values.shape[1] != y.shape[1]:
-            raise ValueError(f"query_features has {values.shape[1]} columns but y has {y.shape[1]}")
+        values = np.asarray(values, dtype=float)
+        values = values[:, None] if values.ndim == 1 else values
+        if values.shape != (len(points), y.shape[1]):
+            expected = f"{len(points)} rows and {y.shape[1]} columns, as queries and y"
+            raise ValueError(f"query_features has shape {values.shape}, not {expected}")
     elif method != "affine":
         raise ValueError(
             f"method={method!r} needs the feature at the query points; "

@@ -183,7 +183,7 @@ def linear_map(source, target):
 
 def checked_corrections(model):
     "Names of the corrections of a model; raises a `ValueError` if a parameter is out of range."
-    if not 0 < check_number("tau", model.tau, 0, 1) < 1:
+    if not 0 < check_number("tau", model.tau, -np.inf, endless=True) < 1:
         raise ValueError(f"tau must lie between 0 and 1, got {model.tau!r}")
     check_number("cutoff", model.cutoff, 0, 1)
     check_choice("solver", model.solver, SOLVERS)

@@ -47,13 +47,14 @@ from ..flow.closed import ClosedFlow, Flow, FlowTask, flow_taus, local_geometry,
 from ..flow.diffusion import DiffusionFlow
 from ..regression.candidates import seeded
 from ..regression.errors import ErrorModel
-from ..regression.held_out import HeldOut, far_features
+from ..regression.held_out import HeldOut, far_features, percent
 from ..regression.stacked import KINDS, FeatureRegressor, Predicts, errors_of
 from idm_nb.regression.verdict import (
     N_NEAR,
     Nearest,
     Verdict,
     audit,
+    dependent_rows,
     difference_of,
     far_rows,
     judge,
@@ -375,7 +376,7 @@ def taus_of(tau):
         raise ValueError(f"tau must be a number or a sequence of numbers, got {tau!r}")
     taus = [tau] if np.isscalar(tau) else list(tau)
     for share in taus:
-        if not 0 < check_number("tau", share, 0, 1) < 1:
+        if not 0 < check_number("tau", share, -np.inf, endless=True) < 1:
             raise ValueError(f"tau must lie between 0 and 1, got {tau!r}")
     return taus
 
@@ -422,7 +423,7 @@ def prepare(model, options, X, y, sample_weight, groups):
     rows = TrainingRows.of(*parts, options.n_pca)
     rows = rows.without(far_rows(rows.points) | far_features(rows.y))
     if rows.known.sum() < 4:
-        found = f"X has only {rows.known.sum()} rows that differ and have a feature"
+        found = f"of {len(kept)} rows to fit, {rows.known.sum()} differ and have a feature"
         raise ValueError(f"{found}: a map needs at least 4")
     columns = {**columns, "features": names}
     about = dict(columns=columns, one_feature=one_feature, landmarks=kept, whole=len(kept) == N)
@@ -512,6 +513,24 @@ def estimated(rows, options, what="y", cautions=()):
     "The fitted FeatureRegressor of TrainingRows, `rows`, by the `options`, and its `Verdict`."
     estimate = clone(options.regressor).fit_rows(rows)
     return estimate, judge(estimate, cautions=cautions, names=[what])
+
+
+def with_new_groups(verdict, options, rows, found, names):
+    "A `Verdict` on TrainingRows; it begins with the share by a `Dependence` that was `found`, if that is low."
+    if found is None or not verdict.beats_chance:
+        return verdict
+    share_of = lambda labels: max(estimated(replace(rows, groups=labels), options)[1].r2, 0)
+    share, drawn = share_of(found.labels), np.random.default_rng(0).permutation(found.labels)
+    if 2 * share > verdict.r2 or 2 * share >= share_of(drawn):
+        return verdict  # few groups of rows drawn at random would have explained as little
+    where = {
+        "groups": f"rows with new values of {' and '.join(names[j] for j in found.columns)}",
+        "copies": "rows whose near copies are not used for fitting",
+        "order": "tenths of the table that are not used for fitting",
+    }[found.kind]
+    told = f"On {where}, the map explains {percent(share)} of the variation in {verdict.what}, less than"
+    told += " half of what follows: give groups."
+    return replace(verdict, cautions=[("lower", told), *verdict.cautions])
 
 
 def fit_map(
@@ -677,10 +696,13 @@ class IteratedDiffusionMap(MapViews, BaseEstimator):
         """
         options = checked(self)
         rows, fresh, about, what = prepare(self, options, X, y, sample_weight, groups)
-        columns, grouped = about["columns"], groups is not None
+        columns = about["columns"]
         names, features = columns.get("feature_names_in_"), columns["features"]
-        cautions = audit(rows, grouped=grouped, names=names, what=what, features=features)
+        alike = None if groups is not None else dependent_rows(rows)
+        cautions = audit(rows, dependence=alike, names=names, what=what, features=features)
         estimate, verdict = estimated(rows, options, what, cautions)
+        names = [f"column {j}" for j in range(rows.X.shape[1])] if names is None else names
+        verdict = with_new_groups(verdict, options, rows, alike, names)
         fitted = fit_map(rows, estimate, verdict, options, fresh, about)
         warn_of(fitted)
         self.map_ = fitted

@@ -202,7 +202,8 @@ def placed_on(graph, X, heights=None):
         placed = graph.fitted.place(check_new(graph.model, X, accept_sparse=True))
         X, values, chances, branch = placed.X, placed.values, placed.probability, placed.branch
     elif heights is None:
-        raise ValueError("this graph was made without a map: give the heights of the rows, too")
+        told = "this graph was made of points and heights: give the heights of the rows, or make it"
+        raise ValueError(f"{told} of a fitted map")
     else:
         X = check_points(X)
         values = check_heights(heights, len(X), False)[:, None]

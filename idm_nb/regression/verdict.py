@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from ..core.files import Storage
-from ..core.rows import RowLookup, column_means, is_spectrum, is_wide, on_far_rows
+from ..core.rows import column_means, distinct_rows, is_spectrum, is_wide, on_far_rows
 from ..core.work import labels_of
 from ..diffusion.numerics import Search, nearest_of_others, nearest_others
 from .held_out import CHANCE, HeldOut, half_step, percent, test_size, visible_share
@@ -216,8 +217,7 @@ class Verdict(Storage):
                 f"rows differ by {near.in_map:.3g}, those in the data by {near.in_data:.3g}, although "
                 f"the estimate explains {percent(self.r2)} of the variation"
             )
-        serious = ("far", "code", "groups", "scale", "several")
-        return found + [text.rstrip(".") for kind, text in self.cautions if kind in serious]
+        return found + [text.rstrip(".") for kind, text in self.cautions if kind != "equal"]
 
 # %% ../../nbs/07_estimates/20_verdict.ipynb #4d113976
 def judge(estimate, *, held_out=None, cautions=(), names=None):
@@ -279,79 +279,146 @@ def far_rows(points):
     return (near > high + 3 * (high - low)) & (np.exp(near) > wide)
 
 
-def look_grouped(points):
-    "Do rows `(r, k)` have more near copies than independent points of their dimension would have?"
+def near_copies(points):
+    """Number `(r,)` of the set of near copies of each of `points` `(r, k)`; None if there are no more than among
+    independent points of their dimension."""
     if len(points) <= 2 * TWELFTH:
-        return False
-    distance = np.maximum(nearest_others(points, TWELFTH)[1], 1e-300)
+        return None
+    index, distance = nearest_others(points, TWELFTH)
+    distance = np.maximum(distance, 1e-300)
     sixth, twelfth = distance[:, SIXTH - 1], distance[:, TWELFTH - 1]
     growth = np.log(twelfth / sixth).mean()
     dimension = np.sum(1 / np.arange(SIXTH, TWELFTH)) / max(growth, 1e-300)
     chance = 1 - (1 - NEARER**-dimension) ** (SIXTH - 1)
-    return bool(np.mean(NEARER * distance[:, 0] < sixth) > (1 + chance) / 2)
+    near = np.flatnonzero(NEARER * distance[:, 0] < sixth)
+    if len(near) <= len(points) * (1 + chance) / 2:
+        return None
+    pairs = sp.coo_array((np.ones(len(near)), (near, index[near, 0])), (len(points),) * 2)
+    return connected_components(pairs, directed=False)[1]
 
 # %% ../../nbs/07_estimates/20_verdict.ipynb #c26b00b2
-def columns_that_group(X):
-    "Columns of a table `(N, m)`, in its order, whose values come in runs like names of groups."
-    changes = np.sum(X[1:] != X[:-1], axis=0)
-    often = [int(j) for j in np.flatnonzero((changes >= 5) & (changes <= len(X) / 2))]
-    sets = [[j] for j in often] + ([often] if len(often) > 1 else [])
-
-    def names_groups(columns):
-        runs = 1 + int(np.sum(np.any(X[1:, columns] != X[:-1, columns], axis=1)))
-        values = len(RowLookup(X[:, columns]).numbers)
-        return len(X) / 100 <= values <= len(X) / 2 and runs <= 1.5 * values
-
-    return [columns for columns in sets if names_groups(columns)]
+FEWEST_GROUPS, TRIED = 10, 5  # groups of rows, and groupings that are tried
+OWN = 0.2  # share of rows whose nearest is of their own group
+DISTINCT = 10  # fewer values are classes
 
 
-def shares_by_near_rows(points, y, *labels):
-    "Shares of `y` `(r, n)` that five near `points` explain: of all points, then of other `labels` each."
-    search, asked = Search(points), np.random.default_rng(0).permutation(len(y))[:1000]
-    found = []
-    for own in (np.arange(len(y)), *labels):
-        near = nearest_of_others(search, points[asked], 5, own, own[asked])
+@dataclass(frozen=True)
+class Dependence:
+    """Sets of rows that are alike, as `labels` `(r,)` of distinct rows: a `kind`, the `columns` that name the sets,
+    and the shares of the feature that five near rows explain, and five of other sets."""
+
+    kind: str
+    labels: np.ndarray
+    columns: tuple = ()
+    alone: float = 0.0
+    apart: float = 0.0
+
+
+def dependence(kind, points, y, own, columns=()):
+    "The `Dependence` of rows in sets `own` `(r,)`, if five near `points` `(r, k)` of others explain less of `y`."
+    mixed = np.random.default_rng(0).permutation(len(y))  # else equal distances favour the order
+    points, y, labels = points[mixed], y[mixed], own[mixed]
+    search, asked, missed = Search(points), np.arange(len(y))[:1000], []
+    for some in (np.arange(len(y)), labels):
+        near = nearest_of_others(search, points[asked], 5, some, some[asked])
         values = np.where(near[:, :, None] < 0, y.mean(axis=0), y[near])
-        found.append(share_explained(y[asked], y[asked] - values.mean(axis=1)))
+        missed.append(y[asked] - values.mean(axis=1))
+    alone, apart = (share_explained(y[asked], m) for m in missed)
+    loss = np.sum(missed[1] ** 2 - missed[0] ** 2, axis=1)
+    sure = loss.mean() > 3 * loss.std() / np.sqrt(len(loss))
+    found = Dependence(kind, own, columns, alone, apart)
+    return found if sure and alone - max(apart, 0) > 0.1 else None
+
+
+def groupings(cells):
+    "First rows `(r,)` with equal values in each column of `cells` `(r, m)` that repeats them, and in all; and columns."
+    firsts = [np.unique(v, return_index=True, return_inverse=True)[1:] for v in cells.T]
+    found = {
+        (j,): first[own] for j, (first, own) in enumerate(firsts) if 2 * len(first) <= len(own)
+    }
+    if several := sum(found, ()):
+        first, own = distinct_rows(cells[:, several])[:2]
+        found[several] = first[own]
+    effective = lambda own: len(own) ** 2 / np.sum(np.bincount(own).astype(float) ** 2)
+    enough = lambda own: FEWEST_GROUPS <= effective(own) <= len(own) / 2
+    return [*{v.tobytes(): (v, columns) for columns, v in found.items() if enough(v)}.values()]
+
+
+def share_of_own(near, own):
+    "Share of rows whose nearest other row, `near` `(r,)`, is in the same set of `own` `(r,)`, beyond chance."
+    return np.mean(own[near] == own) - np.mean(np.bincount(own)[own] / len(own))
+
+
+def alike_by_columns(X, y, cells):
+    "The `Dependence` of rows `X` `(r, k)` with equal `cells` `(r, m)`, near each other in other columns; or None."
+    nearest_row = lambda Z: nearest_others(Z, 1)[0][:, 0]
+    if not (sets := groupings(cells)):
+        return None
+    near, found = nearest_row(X), []
+    for own, columns in sorted(sets, key=lambda s: -share_of_own(near, s[0]))[:TRIED]:
+        others = X[:, np.any(X != X[own], axis=0)]
+        if others.shape[1] and share_of_own(nearest_row(others), own) > OWN:
+            found.append(dependence("groups", others, y, own, columns))
+    return min((f for f in found if f), key=lambda f: f.apart, default=None)
+
+
+def sorted_by(cells):
+    "Columns by which rows `(r, m)` are sorted, first by one, then equal ones by another."
+    steps, tied, found = np.diff(cells, axis=0), np.ones(len(cells) - 1, dtype=bool), []
+    while tied.sum() >= DISTINCT:
+        some = steps[tied]
+        one_way = np.all(some >= 0, axis=0) | np.all(some <= 0, axis=0)
+        one_way[found] = False
+        if not one_way.any():
+            break
+        found.extend(np.flatnonzero(one_way))
+        tied &= np.all(steps[:, one_way] == 0, axis=1)
     return found
 
 
-def undeclared_groups(rows, table):
-    "Columns of a `table` `(N, m)` that name groups of its TrainingRows, and both shares, or None."
-    known, first = rows.known, np.unique(rows.inverse, return_index=True)[1]
-    groupings = {}  # many columns may group the rows alike: each grouping is tried once
-    for columns in columns_that_group(table):
-        cells = table[np.ix_(first[known], columns)]
-        groupings.setdefault(RowLookup(cells).find(cells).tobytes(), columns)
-    if not groupings:
+def alike_in_order(points, y, given, cells):
+    "The `Dependence` of rows that follow each other more closely than by a sort of `given` features or `cells`; or None."
+    own = 10 * np.arange(len(y)) // len(y)
+    found = dependence("order", points, y, own)
+    if found is None or len(y) < 10 * SIXTH or sorted_by(given):
         return None
-    labels = [np.frombuffer(grouping, dtype=int) for grouping in groupings]
-    alone, *apart = shares_by_near_rows(rows.points[known], rows.y[known], *labels)
-    least = int(np.argmin(np.maximum(apart, 0)))
-    columns = [*groupings.values()][least]
-    return (columns, alone, apart[least]) if alone - max(apart[least], 0) > 0.1 else None
+    keys = sorted_by(cells)
+    others, mixed = np.delete(cells, keys, axis=1), np.random.default_rng(0).random(len(y))
+    mixed = np.lexsort((mixed, own))
+    step, usual = (np.mean(np.diff(v, axis=0) ** 2, axis=0) for v in (others, others[mixed]))
+    close = usual.any() and np.mean(step[usual > 0] / usual[usual > 0]) < 0.5
+    return found if close or not keys else None
 
 
-def tenths(values):
-    "In which tenth of `values` `(r,)`, in their order, each is."
-    return 10 * np.argsort(np.argsort(values, kind="stable")) // len(values)
-
-
-def alike_in_order(rows):
-    "Both shares, of all TrainingRows and without a tenth of them in their order, if order matters, or None."
-    known, first = rows.known, np.unique(rows.inverse, return_index=True)[1]
-    points, y = rows.points[known], rows.y[known]
-    if len(y) < 10 * SIXTH:
+def are_copied(points, X):
+    "The `Dependence` of near copies among `points` `(r, k)`, also by ranks in columns of `X` that are no classes; or None."
+    ranks = [np.unique(v, return_inverse=True)[1] * v.std() / v.size for v in X.T]
+    ranks = np.array([v for v in ranks if len(np.unique(v)) > DISTINCT]).T
+    copies = near_copies(points)
+    if copies is None or (ranks.size and near_copies(ranks) is None):
         return None
-    alone, apart = shares_by_near_rows(points, y, tenths(first[known]))
-    if alone - max(apart, 0) <= 0.1:
+    return Dependence("copies", copies)
+
+
+def dependent_rows(rows, table=None):
+    "The `Dependence` of TrainingRows, with a `table` `(N, m)` of numbers if given, which nobody named; or None."
+    first = np.unique(rows.inverse, return_index=True)[1]
+    order = np.argsort(first)
+    order = order[rows.known[order]]
+    points, y, given = rows.points[order], rows.y[order], rows.given[first[order]]
+    X = points[:, :0] if is_wide(rows.X) else rows.X[order]
+    cells = X if table is None else table[first[order]]
+    found = alike_by_columns(X, y, cells) or are_copied(points, X)
+    found = found or alike_in_order(points, y, given, cells)
+    if found is None:
         return None
-    widest = y[:, y.var(axis=0).argmax()]
-    return (alone, apart) if apart < shares_by_near_rows(points, y, tenths(widest))[1] else None
+    labels = np.zeros(len(rows.y), dtype=int)
+    labels[order] = found.labels
+    return replace(found, labels=labels)
 
 # %% ../../nbs/07_estimates/20_verdict.ipynb #c26b000a
 PURSUED, MOST_LEAKING = 20, 3  # columns that are looked at, and that are added
-DISTINCT = 10  # fewer values are classes, not rounding
+SAME = 0.9995  # correlation of two columns of which one leaves 3 % of the other's deviation
 
 
 def pursued(X, y, most):
@@ -372,6 +439,14 @@ def same_order(first, second):
     return first.max() >= DISTINCT and any(np.array_equal(first, v) for v in (second, turned))
 
 
+def close_columns(X, y):
+    "Numbers of the columns of centred `X` `(N, m)` that leave at most 3 % of the deviation of `y` `(N,)`."
+    if len(np.unique(y)) <= DISTINCT:
+        return []
+    length = np.linalg.norm(X, axis=0) * np.linalg.norm(y)
+    return np.flatnonzero(np.abs(y @ X) > SAME * np.where(length > 0, length, np.inf)).tolist()
+
+
 def leaking_columns(X, y):
     """Columns of `X` `(N, m)` that give a feature `y` `(N,)` away, as a sum of multiples or by order."""
     centered, target = X - X.mean(axis=0), y - y.mean()
@@ -381,6 +456,8 @@ def leaking_columns(X, y):
     chosen = chosen[np.argsort(-weight, kind="stable")].tolist()
     if same := [j for j in chosen if same_order(X[:, j], y)]:
         return same[:1]
+    if len(close := close_columns(centered, target)) == 1:  # a spectrum has many
+        return close
     most = min(MOST_LEAKING, len(chosen), X.shape[1] - 1)
     rounding = lambda values: half_step(values) * (len(np.unique(values)) > DISTINCT)
     for some in (chosen[:n] for n in range(1, most + 1)):
@@ -406,6 +483,9 @@ def likely_columns(X, y):
     return likely, X[:, likely].toarray() if sp.issparse(X) else X[:, likely]
 
 
+ZEROS = 0.1  # share of zeros from which a column holds them by nature
+
+
 def coded_gaps(X):
     "Pairs of a column of `X` `(N, m)` and a value in it that looks like the code of a gap."
     found = []
@@ -416,10 +496,10 @@ def coded_gaps(X):
         far = (count > 1) & (after - values[0] > values[-1] - after) & (values[-1] > after)
         for j in np.flatnonzero(far):
             others = len(np.unique(values[:, j])) - 1
-            if others >= DISTINCT and count[j] > (len(X) - count[j]) / others:
+            zeros = values[0, j] == 0 and count[j] > ZEROS * len(X)  # 0 may be a count, or absence
+            if others >= DISTINCT and count[j] > (len(X) - count[j]) / others and not zeros:
                 found.append((int(j), float(sign * values[0, j])))
-    sparse = np.mean(X == 0) > 0.5  # then 0 means that there was none
-    return [(j, code) for j, code in found if code or not sparse]
+    return found
 
 
 def uneven_column(X):
@@ -468,7 +548,7 @@ def on_columns(X, y, name, features):
             gives, it = ("give", "them") if len(columns) > 1 else ("gives", "it")
             yield (
                 "leak",
-                f"{listed([name(j) for j in columns])} {gives} {what} away, exactly or to rounding: leave "
+                f"{listed([name(j) for j in columns])} {gives} {what} away, exactly or nearly: leave "
                 f"{it} out, unless new rows have {it} before {what} is known.",
             )
             break
@@ -489,33 +569,27 @@ def on_columns(X, y, name, features):
         )
 
 # %% ../../nbs/07_estimates/20_verdict.ipynb #c26b0000
-def on_groups(rows, X, name, what):
-    "Sentences on groups that nobody named, and on equal rows; `rows` `(N, m)`."
-    if not is_wide(X) and (found := undeclared_groups(rows, X)):
-        columns, alone, apart = found
-        yield (
-            "groups",
-            f"{listed([name(j) for j in columns])}: rows with the same value follow each other, as "
-            f"those of one person or batch do. The five nearest rows predict {percent(alone)} of the "
-            f"variation in {what}, but only {percent(apart)} without rows of that value. If new rows "
-            f"come from new persons or batches, give groups; all that follows is too good otherwise.",
-        )
-    elif look_grouped(rows.points):
+def on_groups(rows, found, name, what):
+    "Sentences on a `Dependence` of TrainingRows that was `found`, or None, and on equal rows."
+    good = "all that follows is too good"
+    if found is not None and found.kind == "copies":
         yield (
             "copies",
-            "Most rows have a near copy: if rows belong together, such as several measurements of "
-            "one thing, give groups; all that follows is too good otherwise.",
+            f"Most rows have a near copy: if rows belong together, such as several measurements of one "
+            f"thing, give groups; {good} otherwise.",
         )
-    elif found := alike_in_order(rows):
-        alone, apart = found
-        yield (
-            "order",
-            f"Rows that follow each other are alike: the five nearest rows predict {percent(alone)} of "
-            f"the variation in {what}, but only {percent(apart)} if the rows around each, a tenth of "
-            f"the table, are left out. If the order is time, all that follows is too good for later "
-            f"rows: keep the last rows back and compare. If rows belong to persons or places, give "
-            f"groups.",
-        )
+    elif found is not None:
+        apart = percent(found.apart)
+        near = f"are alike. The five nearest rows predict {percent(found.alone)} of the variation in {what}"
+        if found.kind == "groups":
+            told = f"{listed([name(j) for j in found.columns])}: rows with the same value {near}, but only"
+            told += f" {apart} without rows of that value. If new rows come from new persons or batches, "
+            told += f"give groups; {good} otherwise."
+        else:
+            told = f"Rows that follow each other {near}, but only {apart} if the rows around each, a tenth "
+            told += f"of the table, are left out. If the order is time, {good} for later rows: keep the "
+            told += "last rows back and compare. If rows belong to persons or places, give groups."
+        yield found.kind, told
     if len(rows.y) < len(rows.inverse):
         yield (
             "equal",
@@ -535,7 +609,7 @@ def on_scales(rows, name):
         )
 
 # %% ../../nbs/07_estimates/20_verdict.ipynb #c26b001d
-def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="y", features=None):
+def audit(rows, *, table=None, numbers=None, dependence=None, names=None, what="y", features=None):
     """List of (kind, sentence): what to know about a table before its map is read, by TrainingRows `rows` with
     axes, coordinates of a `table` `(N, m)` if given. Wide tables are only asked what gives `y` away."""
     name = lambda j: f"column {j}" if names is None else repr(str(names[j]))
@@ -545,7 +619,7 @@ def audit(rows, *, table=None, numbers=None, grouped=False, names=None, what="y"
     return [
         *on_far_rows(rows, numbers, what),
         *on_columns(X if known.all() else X[known], rows.given[known], name, features),
-        *([] if grouped else on_groups(rows, X, name, what)),
+        *on_groups(rows, dependence, name, what),
         *on_scales(rows, name if table is None else lambda j: "a coordinate"),
         *on_features(rows.y[rows.known]),
     ]

@@ -425,7 +425,8 @@ def choose_components(spectrum, n, alpha):
         warnings.warn(
             f"only {len(chosen)} of n_components={n} independent variables are among the first "
             f"{len(shares)} eigenfunctions; the rest is filled with those that are "
-            f"least determined. Pass a larger n_eigenfunctions, or fewer n_components",
+            f"least determined. Pass n_components={len(chosen)}; if there are more variables, a larger "
+            f"n_eigenfunctions may find them",
             UserWarning,
             stacklevel=3,
         )

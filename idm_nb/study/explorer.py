@@ -143,8 +143,9 @@ class Exploration:
         return self.points[iteration].shape[1] <= 2
 
     def near(self, iteration, point, k):
-        "The `k` points nearest to `point`, including itself, after `iteration` steps."
-        return self.searches[iteration].nearest(self.points[iteration][[point]], k)[0][0]
+        "The `k` other points nearest to `point` after `iteration` steps."
+        found = self.searches[iteration].nearest(self.points[iteration][[point]], k + 1)[0][0]
+        return found[found != point][:k]
 
     def spread(self, point, near):
         "Root mean squared difference of the feature from that of `point`, in standard deviations."
@@ -155,7 +156,8 @@ class Exploration:
         "`spread` among the `k` neighbours after each iteration, and the least possible one."
         steps, here = range(len(self.points)), self.features[[point]]
         curve = [self.spread(point, self.near(i, point, k)) for i in steps]
-        return curve, self.spread(point, nearest(self.features, here, k)[0][0])
+        least = nearest(self.features, here, k + 1)[0][0]
+        return curve, self.spread(point, least[least != point][:k])
 
     def on_branch(self, point, near):
         "How many of the points `near` lie on the branch of `point`."
@@ -382,8 +384,8 @@ def packed(array, kind):
 def page_data(exploration, n_chosen, n_neighbors):
     "A dict for the page: an `exploration`, with `n_neighbors` of each of `n_chosen` points."
     e = exploration
-    chosen, k = spread_out(e.views[0], n_chosen), min(n_neighbors, len(e.rows))
-    near = [nearest(points, points[chosen], k)[0] for points in e.points]
+    chosen, k = spread_out(e.views[0], n_chosen), min(n_neighbors, len(e.rows) - 1)
+    near = [np.stack([e.near(i, p, k) for p in chosen]) for i in range(len(e.points))]
     hexes = lambda colours: ["#%02x%02x%02x" % tuple(c) for c in np.uint8(255 * colours)]
     return {
         "points": len(e.rows),

@@ -90,7 +90,9 @@ class Style:
                     "circle",
                     [f"{n}={'none' if v is None else v}" for n, v in value.items()],
                 )
-            words = [] if value is True else map(str, as_list(value))
+            words = [] if value is True else [*map(str, as_list(value))]
+            if any(word.startswith("-") for word in words):  # else it would be an option
+                return shlex.join(f"--{name}={word}" for word in words)
             return shlex.join([f"--{name}", *words])
         written = value if value == "N" else repr(value)  # N stands for a number
         own = name in ("ignore", "order", "circular")
@@ -139,7 +141,8 @@ def remedy(cells, style, name=None):
             mark = next(c for c in bad[0] if c not in "0123456789+-")
             return "type " + hint.format(option("decimal", ","), option("thousands", mark))
     if len(given) > 1 and bad == [cells[0]] and cells.count(cells[0]) == 1:
-        return f"type {option('units', True)} if that line holds units"
+        written = f"type {option('units', True)}" if style.units is False else "delete it"
+        return f"{written} if that line holds units"
     if len(bad) <= 3 and len(given) > 2 * len(bad):
         told = []
         if not any(cell.isalnum() and re.search(r"\d", cell) for cell in bad):  # such as 136A
@@ -437,7 +440,8 @@ def usable(column, style):
     row = column.index[bad][0]
     what = f"exceeds {LARGEST:g}" if np.isfinite(column[row]) else "is not finite"
     mark = style.option("missing", [f"{column[row]:g}"])
-    place = f"at data row {row} ({bad.sum()} such values in all)"
+    alike = bad & (np.isfinite(values) == np.isfinite(column[row]))
+    place = f"at data row {row}" + f", and {alike.sum() - 1} more" * bool(alike.sum() > 1)
     return column, f"{what} {place}; type {mark} if that marks a gap"
 
 # %% ../../nbs/11_tables/32_cells.ipynb #b8ffe5b3

@@ -299,7 +299,7 @@ def use_as_data(column, kind, gaps, distinct):
     if kind == "words" and distinct == len(column) and column.str.fullmatch(NAMES).all():
         return "names", "left out: names the rows"
     if kind == "words" and distinct > WORDS_AS_COLUMNS:
-        return "text", f"text: {TEXT_AXES} coordinates from groups of letters"
+        return "text", f"text: at most {TEXT_AXES} coordinates from groups of letters"
     use = {"words": "a coordinate for each word", "circle": "circle"}.get(kind, "number")
     if kind == "date":
         use = "days" + "".join(f", time of {cycle}" for cycle in DateColumn.of(column).cycles)

@@ -127,7 +127,9 @@ class Table:
         bad = np.isnan(values)
         if bad.any() and not gaps:
             row, k = np.argwhere(bad)[0]
-            place = f"at data row {self.rows[row]} ({bad.sum()} such values in all)"
+            place = f"at data row {self.rows[row]}" + f", and {bad.sum() - 1} more" * (
+                bad.sum() > 1
+            )
             raise ValueError(f"{self.source}: column {names[k]!r} has a gap {place}")
         return values
 
@@ -177,7 +179,8 @@ def table_of(frame, style=None, source="table", index=None, notes=(), first=1):
     frame = with_sparse_rows(pd.DataFrame(frame))
     names = distinct(list(map(str, frame.columns)), source, "one of them")
     frame = frame.set_axis(names, axis=1).set_axis(pd.RangeIndex(first, first + len(frame)))
-    style = replace(style, index=style.index or index)
+    lines = ending(source) in (*TEXT, ".zip", *EXCEL)  # one of them may hold units
+    style = replace(style, index=style.index or index, units=style.units if lines else None)
     if not style.whole:
         frame, blank = without_blank(frame)
         notes += blank
@@ -315,12 +318,13 @@ def named_columns(frame, head, path, style):
     return frame.drop(columns=head.unnamed) if head.unnamed else frame
 
 # %% ../../nbs/11_tables/34_reading.ipynb #833d15ce
-def too_wide(path, style, names, cells, where="the first lines"):
+def too_wide(path, style, names, cells, line=None):
     "The error for a line with more cells than there are names."
+    where = "a line" if line is None else f"line {line}"
     return ValueError(
         f"{path} has {names} names but {cells} columns in {where}; correct it, type "
-        f"{style.option('skip', 'N')} for N lines above the names, or put a comma before the first "
-        f"name if the first column names the rows"
+        f"{style.option('skip', 'N')} for N lines above the names, or put the mark between cells "
+        f"before the first name if the first column names the rows"
     )
 
 
@@ -339,11 +343,12 @@ def first_lines(file, path, style):
     if head.named and style.units:
         next(rows, None)
     above = style.skip + (reader.line_num if head.named else 0)
-    widest = max(map(len, islice(rows, 20)), default=0)
-    if head.named and not widest:
+    some = [(reader.line_num, len(row)) for row in islice(rows, 20)]
+    if head.named and not some:
         raise ValueError(f"{path} holds column names but no rows")
-    if widest > len(head.names):
-        raise too_wide(path, style, len(head.names), widest)
+    for line, cells in some:
+        if cells > len(head.names):
+            raise too_wide(path, style, len(head.names), cells, style.skip + line)
     return mark, head, above
 
 # %% ../../nbs/11_tables/34_reading.ipynb #b331e79a
@@ -393,9 +398,7 @@ def next_frame(reader, path, style, names, above):
             found = re.search(r"in line (\d+), saw (\d+)", str(error))
             if found is None:
                 raise
-            raise too_wide(
-                path, style, names, int(found[2]), f"line {above + int(found[1])}"
-            ) from None
+            raise too_wide(path, style, names, int(found[2]), above + int(found[1])) from None
 
 # %% ../../nbs/11_tables/34_reading.ipynb #e98b5d49
 def read_sheet(path, style):
@@ -428,7 +431,10 @@ def array_columns(name, array, path):
 
 def array_frames(path, style=None, rows=None, array=None):
     """Frames of at most `rows` rows of an NPY matrix, or of an `array`: the columns `c0, c1, ...`."""
-    array = np.load(path, mmap_mode="r", allow_pickle=False) if array is None else array
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False) if array is None else array
+    except ValueError:  # Python objects, or no array at all
+        raise ValueError(f"{path} holds no numbers: write words, dates and gaps as CSV") from None
     array_columns("c", array, path)  # refuses other dimensions
     size = rows or max(1, len(array))
     for start in range(0, len(array), size):

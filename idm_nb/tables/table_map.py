@@ -6,7 +6,6 @@
 __all__ = ['TableMap']
 
 # %% ../../nbs/11_tables/42_table_map.ipynb #2fc14da1
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,12 +20,19 @@ from ..branches.contrast import branch_contrast
 from ..branches.support import SUPPORT
 from ..core.checks import MOST_AXES, check_choice, check_number
 from ..core.files import Storage
-from ..core.rows import MOST_LANDMARKS, joined_groups
+from ..core.rows import MOST_LANDMARKS
 from ..core.work import one_thread
-from ..idm.estimator import IteratedDiffusionMap, checked, estimated, fit_map, prepare, warn_of
+from idm_nb.idm.estimator import (
+    IteratedDiffusionMap,
+    checked,
+    estimated,
+    fit_map,
+    prepare,
+    warn_of,
+    with_new_groups,
+)
 from ..idm.reeb import reeb_graph
-from ..regression.held_out import percent
-from ..regression.verdict import audit, pooled, undeclared_groups
+from ..regression.verdict import Dependence, audit, dependent_rows, pooled
 from ..study.relevance import Relevance
 from .answers import alike_rows, other_ways, results_of, typed_rows
 from .cells import UsageError, as_list
@@ -174,36 +180,6 @@ def model_to_fit(options):
     seed = int(check_random_state(options.random_state).randint(2**31 - 1))
     return model.set_params(random_state=seed) if model.random_state is None else model
 
-# %% ../../nbs/11_tables/42_table_map.ipynb #bda594e4
-def grouping(rows, table, names):
-    "Those of the `names` of columns of a `table` `(N, p)` that name groups of its TrainingRows."
-    return [names[j] for j in undeclared_groups(rows, table)[0]]
-
-
-def with_new_groups(verdict, options, rows, labels):
-    "A `Verdict` on TrainingRows; it begins with the share in new groups, of `labels`, if that is low."
-    if not verdict.beats_chance:
-        return verdict
-    groups = labels.groupby(list(labels), dropna=False).ngroup().to_numpy()
-    try:
-        groups = joined_groups(groups, rows.inverse, len(rows.y))
-    except ValueError:  # equal rows are in all groups
-        return verdict
-    share_of = lambda labels: max(estimated(replace(rows, groups=labels), options)[1].r2, 0)
-    share, drawn = share_of(groups), np.random.default_rng(0).permutation(groups)
-    if 2 * share > verdict.r2 or 2 * share >= share_of(drawn):
-        return verdict  # few groups of rows drawn at random would have explained as little
-    told = f"On rows with new values of {' and '.join(labels)}, the map explains {percent(share)}"
-    told += f" of the variation in {verdict.what}, less than half of what follows: give groups."
-    return replace(verdict, cautions=[("lower", told), *verdict.cautions])
-
-
-def warn_of_groups(verdict):
-    "Warn of what makes the share of a `Verdict` too good."
-    for kind, text in verdict.cautions:
-        if kind in ("lower", "leak", "copies", "order"):
-            warnings.warn(text.rstrip("."), UserWarning, stacklevel=5)
-
 # %% ../../nbs/11_tables/42_table_map.ipynb #fit-table-code
 def fit_table(options, source):
     "The `FittedTable` of a TableMap, `options`, and of a path or table, without side effects."
@@ -233,21 +209,21 @@ def fit_table(options, source):
     chosen = about["landmarks"]
     old = old[chosen]
     what = " and ".join(roles.features) + " (on a circle of radius 1)" * coding.circular
-    numbers, grouped = None if wide else numbers[chosen], groups is not None
+    numbers = None if wide else numbers[chosen]
     names, of = (
         encoder.labels() if wide else roles.data,
         None if coding.circular else roles.features,
     )
+    alike = dependent_rows(rows, numbers) if groups is None and not likely else None
     cautions = audit(
-        rows, table=numbers, numbers=old, grouped=grouped, names=names, what=what, features=of
+        rows, table=numbers, numbers=old, dependence=alike, names=names, what=what, features=of
     )
     if likely:
-        cautions = [c for c in cautions if c[0] not in ("copies", "order", "groups")]
+        first = old[np.unique(rows.inverse, return_index=True)[1]]
+        alike = Dependence("groups", pd.factorize(table.frame[likely].iloc[first])[0], (0,))
         cautions.append(("groups", told))
     estimate, verdict = estimated(rows, settings, what, cautions)
-    if any(kind == "groups" for kind, _ in cautions):
-        labels = table.frame.iloc[old][[likely] if likely else grouping(rows, numbers, roles.data)]
-        verdict = with_new_groups(verdict, settings, rows, labels)
+    verdict = with_new_groups(verdict, settings, rows, alike, [likely] if likely else names)
     used = [*roles.data, *as_list(roles.index), *as_list(roles.label), *roles.described]
     every = SomeRows(table.frame[[*dict.fromkeys(used)]], truth, groups)
     fitted, kept = every.part(old), every.part(new)
@@ -267,11 +243,9 @@ def fit_table(options, source):
     found = FittedTable(*about, fitted, kept, model, table.counts, scale, relevance)
     if len(kept) and fresh is None:  # one share, of the rows held out and of those kept back
         values, claim = found.placed_kept.values, estimate.mixture_.claim
-        known = kept.groups if grouped else None
-        verdict = pooled(model.map_.verdict, claim, coding.encode(kept.truth), values, known)
+        verdict = pooled(model.map_.verdict, claim, coding.encode(kept.truth), values, kept.groups)
         model.map_ = replace(model.map_, verdict=verdict)
     warn_of(model.map_)
-    warn_of_groups(verdict)
     return found
 
 # %% ../../nbs/11_tables/42_table_map.ipynb #9d857c14

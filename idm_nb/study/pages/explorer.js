@@ -34,7 +34,7 @@ function spread(data, point, near) {
 
 function least(data, point, k) {
   const gaps = Float64Array.from({length: data.points}, (_, i) => squaredGap(data, i, point)).sort();
-  return Math.sqrt(gaps.subarray(0, k).reduce((sum, gap) => sum + gap, 0) / k);
+  return Math.sqrt(gaps.subarray(1, k + 1).reduce((sum, gap) => sum + gap, 0) / k);
 }
 
 function neighbours(data, step, choice, k) {
