@@ -63,6 +63,8 @@ READING = (  # names of options, what they mean, and how they are given
         "the genes of an .h5ad file are counts: take logarithms (default: if integers)",
         GENES,
     ),
+    ("embedding use-rep", "entry of obsm of an .h5ad file, or X (default: X_pca, else X)", COLUMN),
+    ("layer", "layer of an .h5ad file with the genes, or raw (default: X)", COLUMN),
     ("encoding", "of a text file, such as latin-1 (default: UTF-8, or UTF-16 if marked)", {}),
 )
 ROWS_OF_PART = ("rows", "most rows of a part (default 10000)", dict(COUNT, default=10_000))
@@ -76,7 +78,7 @@ def add_options(parser, options, title=None):
     "Add `options`, such as `READING`, to a `parser`, as a group if there is a `title`."
     group = parser.add_argument_group(title) if title else parser
     for name, text, how in options:
-        group.add_argument(f"--{name}", help=text, **how)
+        group.add_argument(*(f"--{own}" for own in name.split()), help=text, **how)
 
 # %% ../../nbs/12_command/45_command_line.ipynb #9a25bd89
 SHARE = dict(type=within(0, 1, float, below=True), default=0.2, metavar="SHARE")
@@ -212,6 +214,7 @@ FIT_COLUMNS = (
     ("columns", "use only these data columns", COLUMNS),
     ("ignore", "columns to leave out", COLUMNS),
     ("group", "rows with equal values belong together (a person), also when held out", COLUMN),
+    ("weight", "the column that says how often each row counts", COLUMN),
     ("label", "a column that the map is not given; branches are compared with it", COLUMN),
     ("scale", "comparable units (default), or numbers as they are (default of .h5ad)", SCALE),
 )

@@ -316,7 +316,8 @@ def fit_job(options):
 def fit_into_folder(model, source, options):
     "Fit a `TableMap` to a path or a `Table`, write the folder `options.out`, and print the findings."
     start, verbose = time.perf_counter(), not options.quiet
-    fitted, reading = model.fit(source).fitted_, dict(model.reading or {})
+    fitted = model.fit(source, getattr(options, "weight", None)).fitted_
+    reading = dict(model.reading or {})
     for text in fitted.roles.notes if options.quiet else ():
         announce(True, text)
     seconds = time.perf_counter() - start

@@ -229,6 +229,9 @@ def one_point(X):
     return bool((count == count[0]).all() and all((part == part[:1]).all() for part in parts))
 
 
+LARGEST_SPREAD = 1e60  # its fourth power, times the number of rows, is finite
+
+
 def check_table(estimator, X, *, min_points=2, accept_sparse=False):
     "Rows for `fit`: finite, at least two distinct ones; `X` `(N, m)`."
     check_seed(estimator.random_state)
@@ -237,6 +240,11 @@ def check_table(estimator, X, *, min_points=2, accept_sparse=False):
     if one_point(X):
         raise ValueError(
             f"all {X.shape[0]} rows of X are the same point: there is no geometry to learn"
+        )
+    size = float(abs(X).max() if sp.issparse(X) else np.ptp(X, axis=0).max())
+    if not 1 / LARGEST_SPREAD < size < LARGEST_SPREAD:
+        raise ValueError(
+            f"X spreads over {size:.3g}: products of such distances are no numbers; pass X / {size:.0e}"
         )
     return X, vars(record)
 

@@ -472,7 +472,8 @@ class DiffusionMap(SpectralMap):
     n_connected_components_ : int, number of pieces of the neighbour graph
     markov_eigenvalues_, laplacian_eigenvalues_ : (n_components + 1,) arrays, first 1 and 0
     eigenfunctions_ : (N, n_components + 1) array
-        The constant function comes first; for `alpha=1` the norm in `L^2(dV)` is one.
+        The constant function comes first; for `alpha=1` the norm in `L^2(dV)` is one, so data times
+        s have these times `s^(-dimension / 2)`.
     density_ : (N,) array, sampling density with respect to the volume of the manifold
     kernel_sum_ : KernelSum, the bandwidth test
     diffusion_ : Diffusion, kernel, operator and spectrum

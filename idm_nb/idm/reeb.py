@@ -305,7 +305,7 @@ def reeb_graph(model, y=None, *, log_odds=None, support=False):
 
     Parameters
     ----------
-    model : fitted IteratedDiffusionMap with one scalar feature, or (N, m) array of rows
+    model : fitted IteratedDiffusionMap or TableMap with one scalar feature, or (N, m) array of rows
     y : (N,) array, the feature of the rows; default None, for a map
     log_odds : float, default None: that of the map, or 3 for rows; log odds in nats that a branch
         needs
@@ -349,6 +349,7 @@ def reeb_graph(model, y=None, *, log_odds=None, support=False):
 # %% ../../nbs/09_map/27_reeb_graph.ipynb #fc89ed38
 def graph_of_map(model, log_odds):
     "The `ReebGraph` of a fitted map."
+    model = getattr(model, "model_", model)  # of a TableMap
     if not isinstance(model, IteratedDiffusionMap):
         raise TypeError(f"model must be a fitted IteratedDiffusionMap, got {type(model).__name__}")
     check_is_fitted(model)

@@ -113,6 +113,7 @@ class Exploration:
     "Clouds, neighbours, colours and spreads of a fitted model at `max_points` rows, no picture."
 
     def __init__(self, model, y=None, *, names=None, max_points=5000, max_columns=None):
+        table, model = model, getattr(model, "model_", model)  # of a TableMap
         check_explorable(model)
         check_number("max_points", max_points, 4, integer=True)
         rows, missed = model.map_.rows, model.residuals_
@@ -122,7 +123,8 @@ class Exploration:
         self.rows = shown = np.sort(check_random_state(0).permutation(n)[:max_points])
         self.features, self.branch = known[shown], model.branch_[shown]
         self.names = row_names(names, n, shown)
-        titles = getattr(model, "feature_names_in_", None)
+        own = getattr(table, "fitted_", None)
+        titles = own.encoder.labels() if own else getattr(model, "feature_names_in_", None)
         columns = columns_shown(rows.X[rows.inverse[shown]], titles, max_columns)
         self.colours = colourings(self.features, held_out[shown], self.branch, *columns)
         self.run(self.fitted_taus)
@@ -326,7 +328,7 @@ def explore(model, y=None, *, names=None, neighbors=100, max_points=5000):
 
     Parameters
     ----------
-    model : fitted IteratedDiffusionMap
+    model : fitted IteratedDiffusionMap or TableMap
     y : (N,) or (N, n) array, default None
         Features of the training rows, for instance without noise; None takes those of the fit.
     names : sequence of N names of the training rows, default None: their numbers
@@ -432,7 +434,7 @@ def save_explorer(model, path, y=None, *, title="Iterated diffusion map", **opti
 
     Parameters
     ----------
-    model : fitted IteratedDiffusionMap
+    model : fitted IteratedDiffusionMap or TableMap
     path : str or Path, usually ending in `.html`
     y : (N,) or (N, n) array, default None, features of the training rows, see `explore`
     title : str

@@ -381,6 +381,10 @@ def feature_relevance(
     >>> feature_relevance(model, X[250:], X[250:, 1] ** 2).above
     array([False,  True, False])
     """
+    if hasattr(model, "model_"):
+        raise TypeError(
+            "a TableMap has its own: model.relevance(); or pass model.model_, and numbers"
+        )
     check_seed(random_state)
     check_number("n_permutations", n_permutations, 1, integer=True)
     check_number("n_rows", n_rows, 8, integer=True)

@@ -116,7 +116,7 @@ def style_of(fitted, given):
     words = [p.name for p in parts if p.kind == "words" and {*p.words} & {*GAPS}]
     words = [*words, *as_list(fitted.roles.index), *as_list(given.get("words"))]
     own = {"words": words, "text": text, "dates": None, "forms": fitted.forms, "whole": True}
-    return Style(**{"counts": fitted.counts, **given, **own})
+    return Style(**{**fitted.cells, **given, **own})
 
 
 def typed_rows(fitted, source, given, index=None):

@@ -56,6 +56,8 @@ class Style:
     forms: dict | None = None  # how columns were written in training, `Form` by name
     sheet: str | None = None
     counts: bool | None = None
+    embedding: str | None = None
+    layer: str | None = None
     text: tuple = ()  # columns of words, with the usual gaps
     whole: bool = False  # rows without any entry are rows, too
     shell: bool = False

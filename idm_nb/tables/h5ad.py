@@ -17,6 +17,9 @@ from ..core.checks import check_choice
 from ..core.files import Storage
 
 # %% ../../nbs/11_tables/33_h5ad.ipynb #da3a71ca
+UNIQUE = "run adata.var_names_make_unique() first"
+
+
 def places_of(names, known, what):
     "Places `(m,)` among `names` of those that are `known`; `what` are they?"
     place = dict(zip(names, range(len(names))))
@@ -26,8 +29,7 @@ def places_of(names, known, what):
     if len(place) < len(names):
         doubled = next((name for name in known if list(names).count(name) > 1), None)
         if doubled is not None:
-            made = "run adata.var_names_make_unique() first"
-            raise ValueError(f"gene {doubled!r} occurs twice: {made}")
+            raise ValueError(f"gene {doubled!r} occurs twice: {UNIQUE}")
     return np.array([place[name] for name in known])
 
 
@@ -125,27 +127,40 @@ def log_per_cell(X):
 PANEL = 100  # genes, up to which each is a column of its own
 
 
-def columns_in_h5ad(path, counts=None):
+def columns_in_h5ad(path, counts=None, embedding=None, layer=None):
     """Columns `(N,)` of the cells of an `.h5ad` file, names of those that are data, and whether the
-    genes were counts."""
+    genes were counts; `embedding` is an entry of `obsm` or "X", `layer` is one of `layers` or "raw"."""
     import h5py
     from anndata.io import read_elem
 
     with h5py.File(path, "r") as file:
-        components = "obsm" in file and "X_pca" in file["obsm"]
-        data = read_elem(file["obsm/X_pca" if components else "X"])
-        obs, genes = read_elem(file["obs"]), read_elem(file["var"]).index.astype(str)
-        is_sparse = "X" in file and hasattr(file["X"], "keys")
-        X = data if not components else read_elem(file["X"]) if is_sparse else None
+        usual = "X_pca" if layer is None and "X_pca" in file.get("obsm", ()) else "X"
+        embedding, place = (
+            embedding or usual,
+            f"layers/{layer}" if layer not in (None, "X") else "X",
+        )
+        place = "raw/X" if layer == "raw" else place
+        for where, name in (("obsm", embedding), ("layers", layer or "X")):
+            known = ["X", *file.get(where, ()), *["raw"] * (where == "layers" and "raw" in file)]
+            if name not in known:
+                raise ValueError(f"{path}: {where} has no {name!r}; choose {', '.join(known)}")
+        components = embedding != "X"
+        data = read_elem(file[f"obsm/{embedding}" if components else place])
+        genes = read_elem(file["raw/var" if layer == "raw" else "var"]).index.astype(str)
+        obs, stored = read_elem(file["obs"]), file.get(place)
+        X = data if not components else read_elem(stored) if hasattr(stored, "keys") else None
     counted = X is not None and are_counts(X, counts)
     X = log_per_cell(X) if counted else X
     data = data if components else X
-    names = [f"X_pca{k}" for k in range(1, data.shape[1] + 1)] if components else genes
+    twice = [] if components else genes[genes.duplicated()].unique()
+    if len(twice):
+        raise ValueError(f"{path}: genes {', '.join(twice[:5])} occur twice: {UNIQUE}")
+    names = [f"{embedding}{k}" for k in range(1, data.shape[1] + 1)] if components else genes
     many = not components and data.shape[1] > PANEL
     dense = lambda: data.toarray() if sp.issparse(data) else np.asarray(data)
     columns = {} if many else dict(zip(names, dense().T))
     rows = {"genes": SparseRows(X, genes)} if many or (components and X is not None) else {}
-    taken = {"cell", "genes", *names}
-    other = {f"obs_{name}" if name in taken else str(name): obs[name].to_numpy() for name in obs}
+    taken, plain = {"cell", "genes", *names}, obs.reset_index(drop=True)
+    other = {f"obs_{name}" if name in taken else str(name): plain[name] for name in obs}
     all_columns = {"cell": obs.index.to_numpy(), **other, **columns, **rows}
     return all_columns, [*columns] or [*rows], counted

@@ -496,7 +496,8 @@ def with_index(frame):
 # %% ../../nbs/11_tables/34_reading.ipynb #a4497cc4
 def read_cells(path, style):
     "Table of the cells of an `.h5ad` file; columns of `obs` are data only if they are named."
-    columns, data, counts = columns_in_h5ad(path, counts=style.counts)
+    given = style.counts, style.embedding, style.layer
+    columns, data, counts = columns_in_h5ad(path, *given)
     table = table_of(columns, style, path, "cell", [COUNTED] * counts)
     return replace(table, data=data, counts=counts, scale="none")
 
@@ -587,6 +588,8 @@ def read_table(path, **style):
     dates : dict, default None: found; formats of columns of dates, such as {"day": "%d/%m/%Y"}
     sheet : str, default None (the first), sheet of an Excel file
     counts : bool, default None, are the genes of an h5ad file counts; see `idm_nb.tables.single_cells.fit`
+    embedding : str, default None, entry of `obsm` of an h5ad file, "X" for genes; None: X_pca if it is there
+    layer : str, default None (X), entry of `layers` of an h5ad file with the genes, or "raw"
 
     Returns
     -------

@@ -212,6 +212,7 @@ def roles_of(table, named, circles=None, given=()):
     features = named["feature"]
     roles = {**dict.fromkeys(features, "the feature"), index: "names the rows", label: "label"}
     ignored = dict.fromkeys(named["ignore"], "left out: ignored")
+    ignored.update(dict.fromkeys(named.get("weight", ()), "weight of the row"))
     roles, plans, problems = {**roles, groups: "groups of rows", **ignored}, [], []
     for name, column in table.frame.items():
         owner, problem = mark_of(name, table), table.problems.get(name)
@@ -362,6 +363,16 @@ def without_constant(roles, frame, source):
     return replace(roles, plans=plans, notes=[*roles.notes, *notes])
 
 
+def weights_of(table, weight):
+    "Weights `(N,)` of the rows of a `Table`: a column, an array of `(N,)`, or None."
+    if weight is None or isinstance(weight, str):
+        return None if weight is None else table.numbers([weight])[:, 0]
+    if np.shape(weight) != (len(table),):
+        many = f"{np.shape(weight)} but {table.source} has {len(table)} rows"
+        raise ValueError(f"sample_weight has the shape {many}; give the name of a column")
+    return np.asarray(weight, dtype=float)
+
+
 def groups_of(table, name):
     "Groups `(N,)` of the rows of a `Table`, `table`: the column `name`; None if it is None."
     if name is None:
@@ -376,7 +387,7 @@ def groups_of(table, name):
 ROLES = ("feature", "index", "groups", "label", "columns", "ignore")
 
 
-def read_for_fit(options, source, model):
+def read_for_fit(options, source, model, weight=None):
     "The `Table` of a fit, the number of rows of the source, the `Roles`, and the feature `(N, n)`."
     given = {role: as_list(getattr(options, role)) for role in ROLES}
     if not given["feature"]:
@@ -401,6 +412,7 @@ def read_for_fit(options, source, model):
             raise UsageError(f"column {both[0]!r} is both {what} and feature")
     named["index"] = named["index"] or as_list(table.index)
     circles, known = circles_of(table, options.circular, options.angle, named["feature"])
+    named["weight"] = table.find(*as_list(weight))
     roles, problems = roles_of(table, named, circles, known)
     for line in roles.lines():
         announce(options.verbose, line)

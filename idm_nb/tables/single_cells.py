@@ -49,6 +49,8 @@ def column_of(adata, name):
 def numbers_in_obs(adata, name):
     "The column `name` of `adata.obs` as numbers `(N,)`, NaN where it has none."
     column = column_of(adata, name)
+    if column.dtype == "category" and column.cat.ordered:
+        return np.where(column.isna(), np.nan, column.cat.codes)
     try:
         if column.dtype.kind in "mM":
             raise ValueError
@@ -128,8 +130,8 @@ def fit(adata, key, *, use_rep="X_pca", groups=None, counts=None, key_added="idm
     ----------
     adata : AnnData
     key : str or list of str
-        Column of `obs` with the feature; several columns are one feature, such as the sine and
-        the cosine of an angle. Cells without a value are placed as new cells are.
+        Column of `obs` with the feature, numbers or an ordered category, which counts 0, 1, ...; several
+        columns are one feature, such as the sine and the cosine of an angle. Cells without a value are placed as new cells are.
     use_rep : str, default "X_pca", entry of `obsm`; "X" or None for the genes themselves
     groups : str, default None
         Column of `obs` that names the group of each cell (embryo, donor, batch). No cell is predicted

@@ -47,6 +47,7 @@ from idm_nb.tables.roles import (
     groups_of,
     read_for_fit,
     rows_to_fit,
+    weights_of,
     without_constant,
 )
 from .weights import column_relevance, column_weights, relevance_of, stretch_of, unseen
@@ -67,10 +68,11 @@ class FittedTable(Storage):
     rows: SomeRows
     kept: SomeRows
     model: IteratedDiffusionMap
-    counts: bool = False
+    cells: dict
     scale: str = "standard"
     known: Relevance | None = None
 
+    counts = property(lambda self: self.cells["counts"])
     coding = property(lambda self: self.roles.coding)
     branches = property(lambda self: self.model.branches_)
     branch = property(lambda self: self.model.branch_)
@@ -181,10 +183,14 @@ def model_to_fit(options):
     return model.set_params(random_state=seed) if model.random_state is None else model
 
 # %% ../../nbs/11_tables/42_table_map.ipynb #fit-table-code
-def fit_table(options, source):
-    "The `FittedTable` of a TableMap, `options`, and of a path or table, without side effects."
+def fit_table(options, source, weight=None):
+    """The `FittedTable` of a TableMap, `options`, and of a path or table, without side effects; `weight`
+    is a column or `(N,)`."""
     model = model_to_fit(options)
-    table, count, roles, truth = read_for_fit(options, source, model)
+    table, count, roles, truth = read_for_fit(
+        options, source, model, weight if isinstance(weight, str) else None
+    )
+    weights = weights_of(table, weight)
     coding = roles.coding
     groups = groups_of(table, roles.groups)
     old, new = rows_to_fit(table, truth, groups, options)
@@ -205,7 +211,8 @@ def fit_table(options, source):
     X = encoder.encode(frame, Donors(encoder).fill)
     settings, together = checked(model), None if groups is None else groups[old]
     y = coding.encode(truth[old])
-    rows, fresh, about, _ = prepare(model, settings, X, y, None, together)
+    weights = None if weights is None else weights[old]
+    rows, fresh, about, _ = prepare(model, settings, X, y, weights, together)
     chosen = about["landmarks"]
     old = old[chosen]
     what = " and ".join(roles.features) + " (on a circle of radius 1)" * coding.circular
@@ -240,7 +247,9 @@ def fit_table(options, source):
         rows, estimate, verdict, settings, fresh, about, stretch, SUPPORT, hidden=hidden
     )
     about = roles, table.source, count, encoder, table.forms
-    found = FittedTable(*about, fitted, kept, model, table.counts, scale, relevance)
+    cells = {name: getattr(table.style, name) for name in ("embedding", "layer")}
+    cells["counts"] = table.counts
+    found = FittedTable(*about, fitted, kept, model, cells, scale, relevance)
     if len(kept) and fresh is None:  # one share, of the rows held out and of those kept back
         values, claim = found.placed_kept.values, estimate.mixture_.claim
         verdict = pooled(model.map_.verdict, claim, coding.encode(kept.truth), values, kept.groups)
@@ -320,9 +329,10 @@ class TableMap(Storage, BaseEstimator):
     relevance_ = property(lambda self: self.fitted_.relevance)
 
     @one_thread()
-    def fit(self, table):
-        """Fit a `table`: a path that `read_table` reads, a `Table`, or a data frame."""
-        self.fitted_ = fit_table(self, table)
+    def fit(self, table, sample_weight=None):
+        """Fit a `table`: a path that `read_table` reads, a `Table`, or a data frame. `sample_weight` is
+        `(N,)`, how often each row counts, or the column that holds it, which then is no data."""
+        self.fitted_ = fit_table(self, table, sample_weight)
         return self
 
     def typed(self, table):
