@@ -249,7 +249,8 @@ def meeting_of(points, sets):
     for pair in combinations(range(part.max() + 1), 2):
         rows = [[w[membership[w] == p] for p in pair] for w in sets.windows]
         odds = [border_odds(points, *both) for both in rows]
-        pooled = np.convolve(odds, np.full(OVERLAP, 1 / OVERLAP), "same")  # each row counts once
+        share = np.full(min(OVERLAP, len(odds)), 1 / OVERLAP)  # each row counts once
+        pooled = np.convolve(odds, share, "same")
         cut = [np.isin(places, sets.window[part == p]) for p in pair]
         i = np.argmin(np.where(cut[0] & cut[1], pooled, np.inf))
         if pooled[i] < least:
@@ -560,9 +561,10 @@ PARTING = 0.3  # of the feature, so far branches part beyond a fork's window: le
 
 
 class BranchCode(Storage):
-    "Code `(q, b)` of rows from their branch and (estimated) feature, @eq-code; nothing for one branch."
+    """Code `(q, b)` of rows from their branch and (estimated) feature, @eq-code; nothing for one branch.
+    `kin` `(p,)`, labels of pieces that are only `near` each other, a number."""
 
-    def __init__(self, branches):
+    def __init__(self, branches, kin=None, near=np.inf):
         self.nodes, self.ends, b = branches.nodes, branches.ends, branches.n_branches
         touches = np.zeros((len(self.nodes), b))
         touches[self.ends.T, np.arange(len(self.ends))] = 1
@@ -574,8 +576,14 @@ class BranchCode(Storage):
         width = float(np.linalg.norm(np.ptp(branches.features, axis=0)))
         # without forks, or where all rows of their windows have the same value
         self.separation = windows[degree[:, 0] > 1].max(initial=0) or width
-        first = (branches.pieces[:, None] == branches.pieces).argmax(axis=1)
-        corners = self.separation * np.eye(b) + (width - self.separation) * np.eye(b)[first]
+        piece = branches.pieces
+        kin = piece if kin is None else kin[piece]
+        first = lambda labels: np.eye(b)[(labels[:, None] == labels).argmax(axis=1)]
+        alone = [len(np.unique(piece[kin == k])) == 1 for k in kin]
+        apart = np.where(alone, width, min(near, width))
+        inside = np.minimum(self.separation, apart)
+        corners = np.diag(inside) + (apart - inside)[:, None] * first(piece)
+        corners += (width - apart)[:, None] * first(kin)
         self.corners = corners[:, : b * (b > 1)] / np.sqrt(2)
         self.meeting = touches @ self.corners / degree  # the corner itself where a branch ends
         self.fork = degree[:, 0] > 1

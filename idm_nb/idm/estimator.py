@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, Transf
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..branches.graph import BranchCode, Branches
+from ..branches.graph import BranchCode, Branches, classes
 from ..branches.level_sets import LOG_ODDS
 from ..branches.support import with_support
 from idm_nb.core.checks import (
@@ -40,8 +40,9 @@ from idm_nb.core.rows import (
     landmark_rows,
     lengths_beyond,
     stretched,
+    where_known,
 )
-from ..core.work import announce, in_pieces, one_thread
+from ..core.work import announce, in_pieces, one_thread, sums_by
 from ..diffusion.numerics import nearest, nearest_others
 from ..flow.closed import ClosedFlow, Flow, FlowTask, flow_taus, local_geometry, remainder
 from ..flow.diffusion import DiffusionFlow
@@ -461,6 +462,11 @@ def find_branches(rows, estimate, verdict, options, support=None):
     return found if support is None else with_support(found, support)
 
 
+def typical_residual(estimate):
+    "Median length of the held-out residuals of an `estimate`."
+    return float(np.median(np.linalg.norm(estimate.residuals_, axis=1)))
+
+
 def completed(rows, estimate, branches):
     "Values `(r, n)` and branches `(r,)` of `rows`: held out, or by `estimate` without a feature."
     values, branch = np.empty(rows.y.shape), np.empty(len(rows.y), dtype=int)
@@ -477,8 +483,8 @@ def taus_needed(fitted, taus, options):
     if options.n_iterations != "auto":
         return [taus[min(k, len(taus) - 1)] for k in range(options.n_iterations)]
     size = np.sqrt(fitted.rows.points.var(axis=0).sum())
-    error = float(np.median(np.linalg.norm(fitted.estimate.residuals_, axis=1)))
-    return flow_taus(taus, size, fitted.feature_scale * error, stop=options.stop)
+    error = fitted.feature_scale * typical_residual(fitted.estimate)
+    return flow_taus(taus, size, error, stop=options.stop)
 
 
 def error_model(fitted, placed=None, fresh=None, hidden=None):
@@ -507,6 +513,48 @@ def final_verdict(fitted, plain, placed, fresh):
         cautions, names = verdict.cautions, [verdict.what]
         verdict = judge(fitted.estimate, held_out=held_out, cautions=cautions, names=names)
     return replace(verdict, nearest=nearest_rows(fitted, plain))
+
+# %% ../../nbs/09_map/26_estimator.ipynb #16074013
+LOST = 0.01  # of the variance of the feature, that neighbours in the code may explain less
+ALIKE = 0.5  # mean correlation of the features of two pieces with predictions by the other one
+
+
+def error_beside(places, y):
+    "Mean squared difference of features `y` `(k, n)` from their means over the ten rows nearest in `places`."
+    near = nearest_others(places, min(N_NEAR, len(y) - 1))[0]
+    return np.mean(np.sum((y[near].mean(axis=1) - y) ** 2, axis=1))
+
+
+def centred(values, piece):
+    "Values `(k, n)` less their means in each `piece` `(k,)`."
+    return values - (sums_by(piece, values) / np.bincount(piece)[:, None])[piece]
+
+
+def kin_of(rows, piece, seed=0):
+    "Labels `(p,)` of pieces that follow one relation; `piece` `(k,)` of the TrainingRows with a feature."
+    X, y = (centred(part, piece) for part in (rows.known_coordinates, where_known(rows, rows.y)))
+    product = lambda a, b: sums_by(piece, a * b).sum(axis=1)
+    alike = np.empty((piece.max() + 1, piece.max() + 1))
+    for p in range(len(alike)):
+        own, kernel = piece == p, FeatureRegressor(["kernel"], random_state=seed)
+        kernel.fit_rows(TrainingRows.of(X[own], y[own]), refits=False)
+        told = centred(kernel.values(X), piece)
+        scale = np.sqrt(product(y, y) * product(told, told))
+        alike[p] = product(y, told) / np.maximum(scale, 1e-300)
+    return classes(len(alike), np.argwhere(alike + alike.T > 2 * ALIKE))
+
+
+def code_of(rows, estimate, branches):
+    "The `BranchCode` of the `branches` of TrainingRows, `rows`; pieces of a design are near, @eq-design."
+    code, values, y = BranchCode(branches), estimate.held_out_, where_known(rows, rows.y)
+    if branches.n_pieces == 1:
+        return code
+    apart = np.c_[values, code(branches.membership, values)]
+    lost = error_beside(apart, y) - 1.2 * error_beside(values, y)
+    if lost < LOST * y.var(axis=0).sum():
+        return code
+    kin = kin_of(rows, branches.pieces[branches.membership])
+    return BranchCode(branches, kin, typical_residual(estimate))
 
 # %% ../../nbs/09_map/26_estimator.ipynb #e69211e9
 def estimated(rows, options, what="y", cautions=()):
@@ -548,7 +596,7 @@ def fit_map(
         rows=shown,
         estimate=estimate,
         branches=branches,
-        code=BranchCode(branches),
+        code=code_of(shown, estimate, branches),
         values=values,
         branch=branch,
         trust=trusts[options.placed_by],
