@@ -24,6 +24,7 @@ from idm_nb import (
 )
 from idm_nb.datasets import feature_example, rotated_digits
 from idm_nb.diffusion import neighbor_recall
+from idm_nb.diffusion.numerics import nearest
 from idm_nb.relatives import covariances_from_bursts
 
 EXAMPLES = ["annulus radius", "annulus angle", "torus theta", "torus phi", "sphere x"]
@@ -391,3 +392,33 @@ def test_the_flow_stops_when_what_is_left_of_the_data_is_below_the_error(stop):
     steps, error = model.n_iterations_, np.median(np.abs(model.residuals_)) * model.feature_scale_
     before, after = (0.5 ** (n / 2) * np.sqrt(X.var(axis=0).sum()) for n in (steps - 1, steps))
     assert 1 < steps < 12 and after <= stop * error < before
+
+
+def hulls(rng):
+    "Eight hulls of three columns at thirty speeds, and their resistance."
+    hull, speed = np.indices((8, 30)).reshape(2, -1)
+    shape = rng.normal(size=(8, 3))
+    drag = np.exp(speed / 6 + 0.1 * shape[hull, 0]) * (1 + 0.03 * rng.normal(size=240))
+    return np.c_[shape[hull], speed / 30], drag
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hulls_that_follow_one_relation_are_near_in_the_map(seed):
+    X, y = hulls(rng := np.random.default_rng(seed))
+    new = rng.uniform(size=len(y)) < 0.3
+    model = IteratedDiffusionMap(random_state=0).fit(X[~new], y[~new])
+    assert model.branches_.n_pieces > 1  # of few rows
+    missed = []
+    for columns in (1, None):
+        known, places = model.embedding_[:, :columns], model.transform(X[new])[:, :columns]
+        near = nearest(known, places, 10)[0]
+        missed.append(np.mean((y[~new][near].mean(axis=1) - y[new]) ** 2))
+    assert missed[1] < 1.2 * missed[0]
+
+
+def test_strips_that_are_dense_stay_apart():
+    rng = np.random.default_rng(0)
+    side, height = rng.integers(0, 2, 600), rng.uniform(size=600)
+    X = np.c_[height, rng.uniform(size=600) / 2 + side]
+    model = IteratedDiffusionMap(random_state=0).fit(X[:500], height[:500])
+    assert np.all(side[model.kneighbors(X[500:])[1]] == side[500:, None])

@@ -516,7 +516,7 @@ def final_verdict(fitted, plain, placed, fresh):
 
 # %% ../../nbs/09_map/26_estimator.ipynb #16074013
 LOST = 0.01  # of the variance of the feature, that neighbours in the code may explain less
-ALIKE = 0.5  # mean correlation of the features of two pieces with predictions by the other one
+KIN = 0.5  # mean correlation of the features of two pieces with predictions by the other one
 
 
 def error_beside(places, y):
@@ -541,7 +541,7 @@ def kin_of(rows, piece, seed=0):
         told = centred(kernel.values(X), piece)
         scale = np.sqrt(product(y, y) * product(told, told))
         alike[p] = product(y, told) / np.maximum(scale, 1e-300)
-    return classes(len(alike), np.argwhere(alike + alike.T > 2 * ALIKE))
+    return classes(len(alike), np.argwhere(alike + alike.T > 2 * KIN))
 
 
 def code_of(rows, estimate, branches):
