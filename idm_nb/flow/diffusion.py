@@ -91,7 +91,7 @@ class DiffusionFlow(Flow):
     Parameters
     ----------
     time_factor : float, default 1/2, diffusion time of a step in units of its bandwidth
-        1/4 is the closed form, 10 the paper's value. Up to 1/2 the images of new points are means
+        1/4 is the closed form to 1 %, 10 the paper's value. Up to 1/2 the images of new points are means
         of images of the training points; a larger value averages more.
     relaxation : float in (0, 1] or "auto", default "auto", one over the number of steps
         Share of the new lengths in each step, `theta` of @eq-damped. With 1, the undamped

@@ -179,7 +179,7 @@ def table_of(frame, style=None, source="table", index=None, notes=(), first=1):
     frame = with_sparse_rows(pd.DataFrame(frame))
     names = distinct(list(map(str, frame.columns)), source, "one of them")
     frame = frame.set_axis(names, axis=1).set_axis(pd.RangeIndex(first, first + len(frame)))
-    lines = ending(source) in (*TEXT, ".zip", *EXCEL)  # one of them may hold units
+    lines = re.search(r"\.(csv|tsv|txt|zip|xls.)", str(source).lower())  # one may hold units
     style = replace(style, index=style.index or index, units=style.units if lines else None)
     if not style.whole:
         frame, blank = without_blank(frame)
