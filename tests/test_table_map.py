@@ -102,6 +102,9 @@ def test_what_makes_the_share_too_good_is_warned_of():
         found = re.search('class="headline">(.*)</p>', model.report())[1]
         for text in (str(model.verdict_), found):  # what is true of new groups comes first
             assert re.match(share.format(given), text) and "typically off by" not in found
+    days = pd.DataFrame({"day": rng.uniform(size=300), "Subject id": person})  # told by its name
+    with pytest.warns(UserWarning, match=share.format("Subject id")):
+        fit(days.assign(y=table.y + 0.2 * days.day), "y")
     tenths = "On tenths of the table that are not used for fitting, the map explains \\d* % of the"
     X, y = table[list("abc")], table.y
     plain = lambda X, y: IteratedDiffusionMap(random_state=0).fit(X, y).verdict_
@@ -134,6 +137,10 @@ def ordinary_tables():
         "zeros, sorted by the feature": (genes, time),
         "yes or no, and a number": (np.c_[answers, noise[:, 0]], answers.sum(1) + noise[:, 0]),
         "sorted levels": (np.c_[dose, noise], np.sin(dose) + 0.3 * noise[:, 0]),
+        "whole numbers": (
+            rng.binomial(16, 0.5 + 0.4 * np.sin(time[:, None] + np.arange(20))),
+            time,
+        ),
         "sorted by a column": (by_x, np.sin(2 * by_x[:, 0]) + by_x[:, 1]),
         "a grid": (grid, np.sin(3 * grid[:, 0]) + grid[:, 1] ** 2 + 0.1 * rng.normal(size=180)),
     }

@@ -298,7 +298,7 @@ def near_copies(points):
 
 # %% ../../nbs/07_estimates/20_verdict.ipynb #c26b00b2
 FEWEST_GROUPS, TRIED = 10, 5  # groups of rows, and groupings that are tried
-OWN = 0.2  # share of rows whose nearest is of their own group
+OWN = 0.2  # share of rows whose nearest is of their own group, and of a name that other groups explain
 DISTINCT = 10  # fewer values are classes
 
 
@@ -314,8 +314,8 @@ class Dependence:
     apart: float = 0.0
 
 
-def dependence(kind, points, y, own, columns=()):
-    "The `Dependence` of rows in sets `own` `(r,)`, if five near `points` `(r, k)` of others explain less of `y`."
+def near_shares(points, y, own):
+    "Shares of `y` `(r, n)` that five near `points` explain, and five of other sets than `own` `(r,)`, and is less sure?"
     mixed = np.random.default_rng(0).permutation(len(y))  # else equal distances favour the order
     points, y, labels = points[mixed], y[mixed], own[mixed]
     search, asked, missed = Search(points), np.arange(len(y))[:1000], []
@@ -323,9 +323,14 @@ def dependence(kind, points, y, own, columns=()):
         near = nearest_of_others(search, points[asked], 5, some, some[asked])
         values = np.where(near[:, :, None] < 0, y.mean(axis=0), y[near])
         missed.append(y[asked] - values.mean(axis=1))
-    alone, apart = (share_explained(y[asked], m) for m in missed)
     loss = np.sum(missed[1] ** 2 - missed[0] ** 2, axis=1)
     sure = loss.mean() > 3 * loss.std() / np.sqrt(len(loss))
+    return (*(share_explained(y[asked], m) for m in missed), sure)
+
+
+def dependence(kind, points, y, own, columns=()):
+    "The `Dependence` of rows in sets `own` `(r,)`, if five near `points` `(r, k)` of others explain less of `y`."
+    alone, apart, sure = near_shares(points, y, own)
     found = Dependence(kind, own, columns, alone, apart)
     return found if sure and alone - max(apart, 0) > 0.1 else None
 
@@ -357,8 +362,10 @@ def alike_by_columns(X, y, cells):
     near, found = nearest_row(X), []
     for own, columns in sorted(sets, key=lambda s: -share_of_own(near, s[0]))[:TRIED]:
         others = X[:, np.any(X != X[own], axis=0)]
+        names = cells[:, columns] / np.maximum(cells[:, columns].std(axis=0), 1e-300)
         if others.shape[1] and share_of_own(nearest_row(others), own) > OWN:
-            found.append(dependence("groups", others, y, own, columns))
+            if near_shares(others, names, own)[1] < OWN:  # else they are amounts, not names
+                found.append(dependence("groups", others, y, own, columns))
     return min((f for f in found if f), key=lambda f: f.apart, default=None)
 
 

@@ -307,13 +307,14 @@ def use_as_data(column, kind, gaps, distinct):
 
 
 TOGETHER = r"batch|donor|patient|subject|individual|embryo|animal|mouse|replicate|sample|orig.ident"
+TOGETHER = rf"(^|.*[^a-z])({TOGETHER})s?([^a-z]*(id|no|nr|number|name|code))?[^a-z]*"
 
 
-def likely_groups(frame, names):
+def likely_groups(frame, names, fewest=2):
     "The first of the columns `names` of a `frame` that may name groups, and a caution, or None twice."
     for name in names:
-        count = frame[name].nunique() if re.search(TOGETHER, name.lower()) else 0
-        if 2 <= count < len(frame):
+        count = frame[name].nunique() if re.fullmatch(TOGETHER, name.lower()) else 0
+        if fewest <= count < len(frame):
             told = f"Column {name!r} has {count} values: if new rows have new ones there, give "
             more = f"groups={name!r} (--group in the command), or all numbers are too good."
             return name, told + more

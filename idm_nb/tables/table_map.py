@@ -32,7 +32,7 @@ from idm_nb.idm.estimator import (
     with_new_groups,
 )
 from ..idm.reeb import reeb_graph
-from ..regression.verdict import Dependence, audit, dependent_rows, pooled
+from ..regression.verdict import FEWEST_GROUPS, Dependence, audit, dependent_rows, pooled
 from ..study.relevance import Relevance
 from .answers import alike_rows, other_ways, results_of, typed_rows
 from .cells import UsageError, as_list
@@ -207,7 +207,10 @@ def fit_table(options, source, weight=None):
     encoder = TableEncoder.of(frame, plans, scale == "standard")
     numbers = None if wide else numbers_of_columns(frame[roles.data])
     unnamed = [plan.name for plan in roles.plans if plan.use == UNNAMED]
-    likely, told = likely_groups(table.frame, unnamed) if groups is None else (None, None)
+    likely, told = likely_groups(table.frame, unnamed)
+    if likely is None:
+        likely, told = likely_groups(frame, roles.data, FEWEST_GROUPS)
+    likely = likely if groups is None else None
     X = encoder.encode(frame, Donors(encoder).fill)
     settings, together = checked(model), None if groups is None else groups[old]
     y = coding.encode(truth[old])
