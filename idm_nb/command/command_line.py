@@ -201,6 +201,7 @@ UNITS = dict(
 )
 CIRCLE, WORDS = dict(nargs="+", metavar="COLUMN=LENGTH"), dict(nargs="+", metavar="WORD")
 SCALE = dict(choices=("standard", "none"))
+LOG = dict(choices=("auto", "log", "none"), default="auto")
 FIT_COLUMNS = (
     ("feature", "feature column(s); of an NPZ file the name of the array is enough", COLUMNS),
     ("feature-file", "take the feature columns from a second table", dict(metavar="FILE")),
@@ -211,6 +212,7 @@ FIT_COLUMNS = (
     ),
     ("angle", "the feature lies on a circle of this unit (fitted as sine and cosine)", UNITS),
     ("order", "words of the feature, from the lowest to the highest", WORDS),
+    ("transform", "logarithm of the feature: auto (if plainly better, default), log or none", LOG),
     ("columns", "use only these data columns", COLUMNS),
     ("ignore", "columns to leave out", COLUMNS),
     ("group", "rows with equal values belong together (a person), also when held out", COLUMN),

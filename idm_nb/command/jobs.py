@@ -46,10 +46,11 @@ def held_out_numbers(fitted):
     "How good the predictions of the rows kept back are, a dict."
     placed, truth = fitted.placed_kept, fitted.coding.encode(fitted.kept.truth)
     missed, spread = truth - placed.values, np.sum((truth - truth.mean(axis=0)) ** 2)
+    off = fitted.coding.differences(fitted.kept.truth, fitted.decoded(placed)[0])
     return {
         "rows": len(truth),
         "r2": float(1 - np.sum(missed**2) / spread) if spread > 0 else None,
-        "rmse": float(np.sqrt(np.mean(missed**2))),
+        "rmse": float(np.sqrt(np.mean(off**2))),
         "coverage": float(np.mean(np.abs(missed) <= 1.96 * placed.errors)),
         "novel": int(placed.novel.sum()),
     }
@@ -296,6 +297,7 @@ def model_of_table(options):
         circular=circles_in(options.circle),
         angle=options.angle,
         order=options.order,
+        feature_transform=options.transform,
         scale=options.scale,
         reading={n: value for n, value in reading_of(options).items() if n != "index"},
     )

@@ -229,7 +229,7 @@ def one_point(X):
     return bool((count == count[0]).all() and all((part == part[:1]).all() for part in parts))
 
 
-LARGEST_SPREAD = 1e60  # its fourth power, times the number of rows, is finite
+LARGEST_SPREAD = 1e70  # its fourth power, times the number of rows, is finite
 
 
 def check_table(estimator, X, *, min_points=2, accept_sparse=False):

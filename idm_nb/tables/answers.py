@@ -147,6 +147,9 @@ def named_rows(table, names=()):
     return pd.DataFrame({"row": table.rows, **apart(named, ("row", "part", *names))})
 
 
+WIDTH = norm.ppf(0.95)  # of an interval of 90 %, in standard errors
+
+
 def probabilities(values, errors, count):
     "Probabilities `(q, count)` of grades 0, 1, ... at normal errors of ranks `values` `(q,)`."
     ends = np.r_[-np.inf, np.arange(count - 1) + 0.5, np.inf]
@@ -164,6 +167,9 @@ def results_of(fitted, table, coordinates=False, placed=None):
     for name, form, column in zip(names, coding.forms, errors.T):
         end = f"_{name}" * (len(names) > 1) + "_days" * (form.kind in ("date", "period"))
         found[f"standard_error{end}"] = form.sizes(column)
+    if any(coding.logs):
+        ends = map(coding.words, coding.interval(placed.values, placed.errors, WIDTH))
+        found.update(zip(("lower_90", "upper_90"), (end[0] for end in ends)))
     if coding.forms[0].kind == "grade" and len(names) == 1:
         grades = coding.forms[0].pattern
         shares = probabilities(values[:, 0], errors[:, 0], len(grades))

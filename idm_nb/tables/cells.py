@@ -97,7 +97,8 @@ class Style:
                 return shlex.join(f"--{name}={word}" for word in words)
             return shlex.join([f"--{name}", *words])
         written = value if value == "N" else repr(value)  # N stands for a number
-        own = name in ("ignore", "order", "circular")
+        name = {"transform": "feature_transform"}.get(name, name)  # TableMap.transform is a method
+        own = name in ("ignore", "order", "circular", "feature_transform")
         return f"{name}={written}" if own else f"reading={{{name!r}: {written}}}"
 
     def number(self, cell):

@@ -60,10 +60,11 @@ def size_in_words(form, error):
     return f"{short(word)} {form.unit}".strip() if isinstance(word, float) else word
 
 
-def words_at(axis, form):
-    "Let the ticks of an `axis` of a feature with a `Form` be words."
-    if not form.plain:
-        axis.set_major_formatter(lambda x, _: shown(form.words(np.array([float(x)]))[0]))
+def words_at(axis, form, decode=np.asarray):
+    "Let the ticks of an `axis` of a feature with a `Form` be words, of what `decode` makes of them."
+    word = lambda x, _: shown(form.words(decode(np.array([[float(x)]]))[0])[0])
+    if not form.plain or decode is not np.asarray:
+        axis.set_major_formatter(word)
 
 
 def cut(words, most=24):
@@ -140,7 +141,8 @@ def branch_table(fitted):
     word = lambda x: f"{x:.4g}" if form.plain else shown(form.words(np.array([x]))[0])
     met = [""] * count
     if graph is not None:
-        met = joins(graph.nodes, graph.branches, *spans[:2], word)
+        nodes = fitted.coding.decode(graph.nodes[:, None])[:, 0]
+        met = joins(nodes, graph.branches, *spans[:2], word)
     return {**table, "joins": met}
 
 # %% ../../nbs/11_tables/41_report.ipynb #7ebaed07
@@ -150,15 +152,17 @@ def judged_rows(fitted):
     kept, coding = len(fitted.kept) > 0, fitted.coding
     rows = fitted.kept if kept else fitted.rows.part(np.isfinite(fitted.rows.truth).all(axis=1))
     placed, truth = fitted.placed_kept if kept else fitted.place(rows.frame), rows.truth
-    values, errors = fitted.decoded(placed)
+    values = coding.decode(placed.values)
     missed, novel = coding.differences(truth, values), placed.novel & kept
+    turned = truth - missed - values  # whole turns
+    ends = [end + turned for end in coding.interval(placed.values, placed.errors, 1.96)]
     usual = ~novel if not novel.all() else slice(None)
     size = lambda differences: np.sqrt(np.mean(differences**2, axis=0))
     of_mean = size(coding.differences(truth[usual], coding.mean(truth[usual])))
     return dict(
         truth=truth,
         values=truth - missed,
-        errors=errors,
+        ends=ends,
         novel=novel,
         kept=kept,
         off=[
@@ -167,7 +171,7 @@ def judged_rows(fitted):
                 fitted.roles.features, coding.forms, size(missed[usual]), of_mean
             )
         ],
-        inside=100 * np.mean(np.abs(missed) <= 1.96 * errors),
+        inside=100 * np.mean((ends[0] <= truth) & (truth <= ends[1])),
     )
 
 
@@ -214,7 +218,7 @@ def effects_of(fitted):
     middle = np.mean([means.mean() for *_, means, _ in effects])
     every = np.concatenate([each.ravel() for _, _, each, *_ in effects])
     low, high = np.quantile(every, [0.01, 0.99]) + [-half, half]
-    return effects, (low, high), (middle - half, middle + half)
+    return effects, (low, high), None if fitted.coding.logs[0] else (middle - half, middle + half)
 
 # %% ../../nbs/11_tables/41_report.ipynb #4a9d3c13
 LINES, FEW, MOST_WORDS = 40, 5, 24  # rows, values and words that are drawn one by one
@@ -340,7 +344,7 @@ def draw_branches(fitted):
     colours = Colouring(np.arange(fitted.branches.n_branches), "label").colours
     ax = fitted.graph.plot(figure.add_subplot(), cmap=ListedColormap(colours))
     ax.set_ylabel(fitted.roles.features[0])
-    words_at(ax.yaxis, fitted.coding.forms[0])
+    words_at(ax.yaxis, fitted.coding.forms[0], fitted.coding.decode)
     branch_legend(ax, shade)
     return figure
 
@@ -395,7 +399,7 @@ def draw_predictions(judged, features, forms, limit=3):
     for k in range(count):
         ax, true, value = figure.add_subplot(1, count, k + 1), truth[:, k], judged["values"][:, k]
         ax.plot([true.min(), true.max()], [true.min(), true.max()], "-", color="0.7", lw=1)
-        half = 1.96 * judged["errors"][:, k]
+        half = [np.abs(end[:, k] - value) for end in judged["ends"]]
         ax.errorbar(
             true, value, half, fmt=".", elinewidth=0.4, ecolor="0.7", ms=3, alpha=0.6, zorder=2
         )

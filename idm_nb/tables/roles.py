@@ -22,6 +22,12 @@ from .pieces import piecewise
 from .reading import Table, table_at, table_of, tables_of, typed_frame, with_values
 
 # %% ../../nbs/11_tables/38_roles.ipynb #e7a40a07
+def log_normal(middle, error):
+    "Standard deviations `(N,)` of what has the median exp(`middle`), and errors of the logarithm."
+    square = np.minimum(error, 10.0) ** 2
+    return np.exp(np.minimum(middle, 300) + square / 2) * np.sqrt(np.expm1(square))
+
+
 @dataclass(frozen=True)
 class Coding(Storage):
     """How the map takes features: those on a circle of length `turns` from `lows` on as sine and cosine,
@@ -51,7 +57,7 @@ class Coding(Storage):
         found = []
         for turn, low, log, own in zip(self.turns, self.lows, self.logs, self.own(values)):
             angle = np.arctan2(own[:, 0], own[:, -1]) * ((turn or 1) / (2 * np.pi))
-            plain = np.exp(own[:, 0]) if log else own[:, 0]
+            plain = np.exp(np.minimum(own[:, 0], 300)) if log else own[:, 0]
             found.append((angle - low) % turn + low if turn else plain)
         return np.stack(found, axis=1)
 
@@ -64,8 +70,18 @@ class Coding(Storage):
                 off = np.hypot(off[:, 0] * own[:, 1], off[:, 1] * own[:, 0]) / square
                 found.append(np.minimum(off, np.pi) * (turn / (2 * np.pi)))
             else:
-                found.append(np.exp(own[:, 0]) * np.sinh(off[:, 0]) if log else off[:, 0])
+                found.append(log_normal(own[:, 0], off[:, 0]) if log else off[:, 0])
         return np.stack(found, axis=1)
+
+    def interval(self, values, errors, width):
+        "The ends `(N, n)` of intervals of `width` standard errors, lopsided for a logarithm."
+        error = width * self.decode_errors(values, errors)
+        middle = self.decode(values)
+        ends = []
+        for side in (-1, 1):
+            of_log = self.decode(values + side * width * errors)
+            ends.append(np.where(self.logs, of_log, middle + side * error))
+        return ends
 
     def differences(self, values, other):
         "Differences of features `values` and `other` `(N, n)`, in the units of the table."

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.stats import skew
 from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,7 +23,7 @@ from ..branches.support import SUPPORT
 from ..core.checks import MOST_AXES, check_choice, check_number
 from ..core.files import Storage
 from ..core.rows import MOST_LANDMARKS
-from ..core.work import one_thread
+from ..core.work import announce, one_thread
 from idm_nb.idm.estimator import (
     IteratedDiffusionMap,
     checked,
@@ -160,6 +162,7 @@ def columns_to_compare(frame, X, encoder, described):
 def contrast_of(fitted):
     "`BranchContrast` of the training rows of a FittedTable, in the columns of the table."
     rows, name, described = fitted.rows, fitted.roles.features[0], fitted.roles.described
+    name = "the logarithm of " * fitted.coding.logs[0] + name
     X, graph = fitted.encode(rows.frame), fitted.graph or fitted.model
     table, names = columns_to_compare(rows.frame, X, fitted.encoder, described)
     return branch_contrast(graph, X, groups=rows.groups, name=name, table=table, columns=names)
@@ -176,6 +179,7 @@ def model_to_fit(options):
     "The unfitted IteratedDiffusionMap of a TableMap, `options`, whose parameters are checked."
     check_number("holdout", options.holdout, 0, 1)
     check_choice("scale", options.scale or "standard", ("standard", "none"))
+    check_choice("feature_transform", options.feature_transform, ("auto", "log", "none"))
     if options.angle is not None:
         check_choice("angle", options.angle, tuple(TURNS))
     model = IteratedDiffusionMap() if options.model is None else clone(options.model)
@@ -183,6 +187,33 @@ def model_to_fit(options):
     return model.set_params(random_state=seed) if model.random_state is None else model
 
 # %% ../../nbs/11_tables/42_table_map.ipynb #fit-table-code
+PLAINLY = 0.1  # nats a row: errors that are a tenth smaller
+
+
+def takes_log(transform, rows, coding):
+    "Whether the map takes the logarithm of the feature of TrainingRows: if a forest has likelier errors."
+    points, y, weights, _ = rows.of_known()
+    positive = y.shape[1] == 1 and y.min() > 0 and not coding.circular
+    if transform == "log" and not positive:
+        raise UsageError(
+            "feature_transform: only one positive feature has a logarithm; give 'none'"
+        )
+    if transform != "auto" or not positive:
+        return transform == "log"
+    if skew(y[:, 0]) < max(1, 2 * abs(skew(np.log(y[:, 0])))):
+        return False
+    some = np.random.default_rng(0).permutation(len(y))[:MOST_LANDMARKS]
+    forest = RandomForestRegressor(100, min_samples_leaf=3, oob_score=True, random_state=0)
+
+    def loss(y):
+        weight = None if weights is None else weights[some]
+        off = forest.fit(points[some], y[some], weight).oob_prediction_ - y[some]
+        return np.log(np.mean(off**2)) / 2
+
+    gain = loss(y[:, 0]) - loss(np.log(y[:, 0])) - np.log(y[some]).mean()
+    return gain > PLAINLY
+
+
 def fit_table(options, source, weight=None):
     """The `FittedTable` of a TableMap, `options`, and of a path or table, without side effects; `weight`
     is a column or `(N,)`."""
@@ -213,12 +244,24 @@ def fit_table(options, source, weight=None):
     likely = likely if groups is None else None
     X = encoder.encode(frame, Donors(encoder).fill)
     settings, together = checked(model), None if groups is None else groups[old]
-    y = coding.encode(truth[old])
     weights = None if weights is None else weights[old]
-    rows, fresh, about, _ = prepare(model, settings, X, y, weights, together)
+    ready = lambda coding: prepare(model, settings, X, coding.encode(truth[old]), weights, together)
+    rows, fresh, about, _ = ready(coding)
+    if takes_log(options.feature_transform, rows, coding):
+        coding = replace(coding, logs=[True])
+        rows, fresh, about, _ = ready(coding)
+        told = "; its errors are likelier, the prediction is the median; to undo, type "
+        told = f"feature {roles.features[0]!r} is used as logarithm{told}"
+        roles = replace(
+            roles,
+            coding=coding,
+            notes=[*roles.notes, told + table.style.option("transform", "none")],
+        )
+        announce(options.verbose, roles.notes[-1])
     chosen = about["landmarks"]
     old = old[chosen]
-    what = " and ".join(roles.features) + " (on a circle of radius 1)" * coding.circular
+    what = "the logarithm of " * any(coding.logs) + " and ".join(roles.features)
+    what += " (on a circle of radius 1)" * coding.circular
     numbers = None if wide else numbers[chosen]
     names, of = (
         encoder.labels() if wide else roles.data,
@@ -276,6 +319,8 @@ class TableMap(Storage, BaseEstimator):
         unit ("degrees", "hours", "months", ...), such as {"wind": 360}; None for one that does not
     angle : str, default None; the feature lies on a circle of this unit
     order : list of str, default None, words of the feature from the lowest to the highest
+    feature_transform : "auto", "log" or "none", default "auto": the logarithm of a positive feature if its errors
+        then are plainly likelier; predictions are medians, with `lower_90` and `upper_90`
     scale : "standard" or "none", default None: "standard", but "none" for cells (`.h5ad`)
         Standard: each column gets unit variance (the columns of a spectrum one common unit), and counts
         in distances by its relevance. "none" leaves the units of numbers, and all columns count alike.
@@ -314,6 +359,7 @@ class TableMap(Storage, BaseEstimator):
         circular=None,
         angle=None,
         order=None,
+        feature_transform="auto",
         scale=None,
         holdout=0.2,
         model=None,
@@ -324,6 +370,7 @@ class TableMap(Storage, BaseEstimator):
         self.feature, self.index, self.groups, self.label = feature, index, groups, label
         self.columns, self.ignore, self.order = columns, ignore, order
         self.circular, self.angle = circular, angle
+        self.feature_transform = feature_transform
         self.scale, self.holdout, self.model, self.reading = scale, holdout, model, reading
         self.random_state, self.verbose = random_state, verbose
 

@@ -1,0 +1,252 @@
+"""Kinds of columns that people bring: what is read, and the answer in the words of the feature.
+
+Cells are made, or copied from public tables: weather stations (wind in degrees, months), the bicycle
+rentals of Fanaee-T and Gama (hours, weekdays), air quality with detection limits, race results.
+"""
+
+import anndata as ad
+import numpy as np
+import pandas as pd
+import pytest
+
+from idm_nb import IteratedDiffusionMap, TableMap, explore, reeb_graph
+from idm_nb.command.command_line import main
+from idm_nb.tables.cells import Style, typed
+from idm_nb.tables.columns import circle_of, days_of, plan_of
+from idm_nb.tables.reading import table_of
+
+KERNEL = IteratedDiffusionMap(regressor="kernel")
+RNG = np.random.default_rng(0)
+N = 240
+U = RNG.normal(size=N)
+BASE = pd.DataFrame({"a": U + 0.1 * RNG.normal(size=N), "b": RNG.normal(size=N)})
+HIGH = 10 * (U - U.min())
+
+# name of the column, some cells, the numbers of the first two, and the unit
+NUMBERS = {
+    "limits": ("lead", ["<0.1", "0.5", "n.d.", "> 5"], (0.05, 0.5), ""),
+    "limits with a blank": ("As", ["< 0.2", "1.5"], (0.1, 1.5), ""),
+    "errors": ("m", ["3.1±0.2", "4 +- 1"], (3.1, 4), ""),
+    "errors in brackets": ("m", ["3.1 (0.2)", "4.0(3)"], (3.1, 4), ""),
+    "about": ("m", ["~3.1", "≈4"], (3.1, 4), ""),
+    "powers": ("k", ["3.1x10^3", "2×10⁻³"], (3100, 0.002), ""),
+    "units": ("c", ["12 ppm", "7.5 ppm"], (12, 7.5), ""),
+    "a currency": ("price", ["$3.10", "$1200"], (3.1, 1200), ""),
+    "percent": ("share", ["12%", "3.5 %"], (0.12, 0.035), ""),
+    "ranges": ("age", ["20-29", "30-39", "75+"], (24.5, 34.5), ""),
+    "of eight": ("score", ["3/8", "5/8"], (3, 5), ""),
+    "clock": ("at", ["08:30", "23:45"], (8.5, 23.75), "hours"),
+    "half days": ("at", ["3:45 PM", "12:15 AM"], (15.75, 0.25), "hours"),
+    "a race": ("time", ["2:08:44", "26:30:00"], (2 + 8 / 60 + 44 / 3600, 26.5), "hours"),
+    "minutes": ("lap", ["1:23.456", "1:20.1"], (1 + 23.456 / 60, 1 + 20.1 / 60), "minutes"),
+    "ISO 8601": ("runtime", ["PT1H30M", "P1D"], (5400, 86400), "seconds"),
+    "hours and minutes": ("runtime", ["1h 30m", "45min"], (5400, 2700), "seconds"),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_cells_are_numbers(name):
+    column, cells, numbers, unit = NUMBERS[name]
+    found, problem = typed(pd.Series(cells, name=column), Style())
+    assert problem is None and np.allclose(found[:2], numbers)
+    form = found.attrs["form"]
+    assert form.unit == unit and len(form.words(found.to_numpy())) == len(cells)
+    if not form.plain:  # what is written is read again
+        again = typed(
+            pd.Series(form.words(found.to_numpy()), name=column), Style(forms={column: form})
+        )
+        assert np.allclose(again[0], found, rtol=1e-3)
+
+
+MONTHS = {
+    "%Y-%m": ["2000-01", "2011-12"],
+    "%m/%Y": ["03/2024", "11/2023"],
+    "%b %Y": ["Mar 2024", "Dec 2023"],
+    "%B %Y": ["March 2024", "December 2023"],
+    "%b-%y": ["Jan-49", "Dec-60"],
+    "%YQ%q": ["2000Q1", "2001Q4"],
+    "%Y-Q%q": ["1959-Q1", "2009-Q3"],
+    "%G-W%V": ["2020-W53", "2021-W01"],
+}
+
+
+@pytest.mark.parametrize("form", MONTHS)
+def test_months_quarters_and_weeks_are_dates_and_back(form):
+    found, _ = typed(pd.Series(MONTHS[form], name="q"), Style())
+    assert plan_of(found).kind == "date" and found.attrs["form"].pattern == form
+    assert list(found.attrs["form"].words(days_of(found))) == MONTHS[form]
+
+
+NO_NUMBERS = [["1st", "2nd"], ["2013-14", "2014-15"], ["3-1", "5-2"], ["0/0", "0/1"], ["T1", "T2"]]
+
+
+@pytest.mark.parametrize("cells", NO_NUMBERS)
+def test_codes_stay_words(cells):
+    found, problem = typed(pd.Series(cells, name="q"), Style())
+    assert problem is None and found.tolist() == cells
+
+
+def test_two_numbers_in_a_cell_are_refused_with_a_remedy_that_works():
+    table = pd.DataFrame({"bp": [f"{110 + k}/{70 + k}" for k in range(60)], "y": np.arange(60.0)})
+    problem = table_of(table).problems["bp"]
+    assert "type reading={'words': ['bp']}" in problem
+    assert not table_of(table, Style(words=["bp"])).problems
+
+
+def test_cells_at_a_limit_are_marked_and_said():
+    lead = np.where(HIGH < 20, "<20", HIGH.round(1).astype(str))
+    table = BASE.assign(lead=lead, y=np.maximum(HIGH, 10))
+    model = TableMap("y", model=KERNEL, random_state=0).fit(table)
+    kinds = {plan.name: plan.kind for plan in model.fitted_.roles.plans}
+    assert kinds["lead"] == "number" and kinds["lead below a limit"] == "yes or no"
+    told = "column 'lead': '<20' is read as 10, half of the limit, and marked"
+    assert told in " ".join(model.fitted_.roles.notes)
+    alone = model.predict(table[lead != "<20"])  # without a cell at the limit
+    assert np.allclose(alone.predicted_y, model.predict(table)[lead != "<20"].predicted_y)
+    found = TableMap("lead", model=KERNEL, random_state=0).fit(table)  # its mark is no data
+    assert "lead below a limit" not in found.fitted_.roles.data
+
+
+def test_a_word_among_numbers_of_one_new_row_is_a_gap_that_is_named():
+    model = TableMap("y", model=KERNEL, random_state=0).fit(BASE.assign(y=HIGH))
+    new = model.typed(pd.DataFrame({"a": ["rotary"], "b": [0.0]}))
+    assert "column 'a': no number, such as 'rotary'; they are taken as gaps" in " ".join(new.notes)
+    assert np.isfinite(model.predict(new).predicted_y).all()
+
+
+CIRCLES = {
+    "wind_deg": (RNG.uniform(0, 360, N), 360),
+    "Wind Direction": (RNG.integers(0, 36, N) * 10.0, 360),
+    "longitude (deg)": (RNG.uniform(-180, 180, N), 360),
+    "hr": (np.arange(N) % 24, 24),
+    "mnth": (np.arange(N) % 12 + 1, 12),
+    "weekday": (np.arange(N) % 7, 7),
+    "doy": (np.arange(N) * 1.5 + 1, 365.2425),
+    "hour": (np.arange(N) % 25, None),  # of a study
+    "month": (np.arange(N) % 10, None),
+    "temp_deg": (RNG.uniform(-5, 35, N), None),
+    "x": (RNG.uniform(0, 360, N), None),
+}
+
+
+@pytest.mark.parametrize("name", CIRCLES)
+def test_circles_are_found_where_it_is_safe(name):
+    values, turn = CIRCLES[name]
+    assert circle_of(pd.Series(values, name=name)) == turn
+
+
+@pytest.mark.parametrize(
+    "given", [None, {"wind_deg": 360}, {"wind_deg": "degrees"}, {"wind_deg": None}]
+)
+def test_a_circle_of_data_has_no_end(given):
+    wind = np.random.default_rng(1).uniform(0, 360, 400)
+    table = pd.DataFrame({"wind_deg": wind, "y": np.cos(np.radians(wind - 90))})
+    model = TableMap("y", circular=given, model=KERNEL, random_state=0).fit(table)
+    ends = model.transform(pd.DataFrame({"wind_deg": [359.5, 0.5, 180.0]})).to_numpy()
+    near, far = np.linalg.norm(ends[1:] - ends[0], axis=1)
+    assert (near < 0.2 * far) == (given != {"wind_deg": None})
+    assert model.relevance().column.tolist() == ["wind_deg"]
+    told = "circular={'wind_deg': None}" in "\n".join(model.fitted_.roles.lines())
+    assert told == (given is None)
+
+
+STAMP = pd.Timestamp("2024-01-01") + pd.to_timedelta(6 * HIGH.astype(int), "D")
+ORDER = ["low", "mid", "high", "top"]
+FEATURES = {
+    "date": (STAMP.strftime("%d/%m/%Y"), r"\d\d/\d\d/202\d", "days"),
+    "month": (STAMP.to_period("M"), r"202\d-\d\d", "days"),
+    "race": ([f"{int(h)}:{int(h % 1 * 60):02}:00" for h in HIGH], r"-?\d+:\d\d:\d\d", ""),
+    "share": ([f"{x:.1f}%" for x in HIGH], r"-?[\d.]+%", "%"),
+    "mass": ([f"{x:.1f} kg" for x in HIGH], r"-?[\d.]+ kg", "kg"),
+    "grade": (pd.cut(U, 4, labels=ORDER), "low|mid|high|top", "grades"),
+}
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_answers_are_in_the_words_of_the_feature(name, tmp_path):
+    cells, pattern, unit = FEATURES[name]
+    table = BASE.assign(**{name: cells})
+    model = TableMap(name, model=KERNEL, random_state=0).fit(table)
+    row = table[:1].drop(columns=name)
+    found = model.predict(table)[f"predicted_{name}"], model.alike(row)[name]
+    for column in (*found, model.counterparts(row)[name]):
+        assert column.astype(str).str.fullmatch(pattern).all(), column
+    page = model.report()
+    assert f"{unit}; the mean of all rows" in page and found[0][0] in page
+    table.to_csv(tmp_path / "t.csv", index=False)
+    order = ["--order", *ORDER] if name == "grade" else []
+    given = [str(tmp_path / "t.csv"), "--feature", name, "--out", str(tmp_path / "o"), "--quiet"]
+    assert main(["fit", *given, *order]) == 0
+    written = pd.read_csv(tmp_path / "o" / "predictions.csv", dtype=str)
+    for column in (name, f"predicted_{name}"):
+        assert written[column].str.strip().str.fullmatch(pattern).all()
+
+
+@pytest.mark.parametrize("option, turn", [("hours", 24), ("months", 12), ("half turns", 180)])
+def test_a_feature_on_a_circle_of_any_unit(option, turn):
+    value = np.random.default_rng(0).uniform(0, turn, 300)
+    angle = 2 * np.pi * value / turn
+    table = pd.DataFrame({"x": np.cos(angle), "z": np.sin(angle), "when": value})
+    for given in (
+        dict(circular={"when": turn}),
+        dict(circular={"when": option}),
+        dict(angle=option),
+    ):
+        model = TableMap("when", model=KERNEL, random_state=0, **given).fit(table)
+        off = np.abs(model.predict(table).predicted_when - value)
+        assert np.minimum(off, turn - off).median() < turn / 1000
+
+
+@pytest.mark.parametrize("sd", [0.3, 1.0])
+def test_a_skewed_feature_has_lopsided_intervals(sd):
+    rng = np.random.default_rng(7)
+    table = pd.DataFrame(rng.normal(size=(1200, 4)), columns=list("abcd"))
+    middle = table.a + 0.5 * table.b
+    y = np.exp(middle + sd * rng.normal(size=1200))
+    model = TableMap("y", random_state=0).fit(table.assign(y=y)[:400])
+    assert "feature_transform='none'" in " ".join(model.fitted_.roles.notes)
+    new = model.predict(table[400:])
+    inside = (new.lower_90 <= y[400:]) & (y[400:] <= new.upper_90)
+    exact = np.abs(np.log(y[400:]) - middle[400:]) <= 1.645 * sd  # by the law of the data
+    shares = pd.DataFrame({"own": inside, "exact": exact}).groupby(pd.qcut(y[400:], 3)).mean()
+    assert (shares.own > shares.exact - 0.05).all() and inside.mean() > 0.87
+    plain = TableMap("y", feature_transform="none", random_state=0).fit(table.assign(y=y)[:400])
+    assert "lower_90" not in plain.predict(table[400:])
+
+
+def test_a_table_has_what_the_estimator_has():
+    table = BASE.assign(y=HIGH, count=RNG.integers(0, 3, N))
+    one = TableMap("y", model=KERNEL, random_state=0).fit(table, "count")
+    other = TableMap("y", ignore=["count"], model=KERNEL, random_state=0)
+    other.fit(table, sample_weight=table["count"].to_numpy())
+    assert one.verdict_.r2 == other.verdict_.r2 and "count" not in one.fitted_.roles.data
+    assert reeb_graph(one).n_loops == 0 and explore(one) is not None
+
+
+def test_cells_of_files_have_layers_embeddings_and_orders(tmp_path):
+    cells = ad.AnnData(
+        np.c_[U, BASE].astype("f4"), pd.DataFrame({"t": HIGH}, map("c{}".format, range(N)))
+    )
+    cells.layers["twice"], cells.obsm["X_scVI"] = 2 * cells.X, BASE.to_numpy()
+    cells.obs["stage"] = pd.Categorical(pd.cut(U, 3, labels=["E9", "E10", "E11"]), ordered=True)
+    cells.write_h5ad(tmp_path / "c.h5ad")
+    for reading, data in ({"embedding": "X_scVI"}, "X_scVI1"), ({"layer": "twice"}, "0"):
+        model = TableMap("stage", model=KERNEL, reading=reading, random_state=0).fit(
+            tmp_path / "c.h5ad"
+        )
+        assert model.fitted_.roles.data[0] == data
+        assert {*model.predict(tmp_path / "c.h5ad").predicted_stage} <= {"E9", "E10", "E11"}
+    cells.var_names = ["one", "two", "one"]
+    cells.write_h5ad(tmp_path / "c.h5ad")
+    with pytest.raises(ValueError, match="genes one occur twice"):
+        TableMap("t", reading={"embedding": "X"}).fit(tmp_path / "c.h5ad")
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-120, 1e80, 1e95])
+def test_units_that_are_no_numbers_are_refused_with_a_remedy_that_works(unit):
+    X = BASE.to_numpy() * unit
+    with pytest.raises(ValueError, match="pass X / ") as told:
+        KERNEL.fit(X, U)
+    assert (
+        IteratedDiffusionMap(1).fit(X / float(str(told.value).split("/ ")[1]), U).verdict_.r2 > 0.9
+    )
