@@ -134,7 +134,8 @@ class DateColumn(Storage):
         "The encoder of a `column` of dates."
         days = days_of(column)
         known = days[np.isfinite(days)]
-        turns = {name: known / length for name, length in CYCLES.items()}
+        months = column.dropna().dt.day.nunique() == 1  # which have no time of the week
+        turns = {n: known / length for n, length in CYCLES.items() if n == "year" or not months}
         varies = lambda turn: np.ptp(np.round(turn % 1, 3)) > 0
         seen = [name for name, turn in turns.items() if np.ptp(turn) >= 2 and varies(turn)]
         return cls(column.name, float(known.mean()), float(known.std()) or 1.0, seen)
