@@ -97,17 +97,6 @@ class StretchedMetric(Metric):
         return (1 - self.tau) * plain + self.tau * mapped
 
 # %% ../../nbs/02_local_kernels/05_local_kernels.ipynb #386fe92e
-def inverse_square_root(covariances, *, rank=None):
-    "Factors `L (N, r, m)` so that `L' L` is the (pseudo-)inverse of each covariance `(N, m, m)`."
-    values, vectors = np.linalg.eigh(covariances)
-    values, vectors = values[:, ::-1], vectors[:, :, ::-1]
-    keep = values > 1e-10 * values[:, :1]
-    keep[:, rank or values.shape[1] :] = False
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = np.where(keep, 1 / np.sqrt(values), 0.0)
-    return np.swapaxes(vectors * scale[:, None, :], 1, 2)[:, : keep.sum(axis=1).max()]
-
-
 def square_root(inverse_covariances):
     "Factors `L (N, r, m)` so that `L' L` are the given `(N, m, m)`, without zero eigenvalues."
     values, vectors = np.linalg.eigh(inverse_covariances)

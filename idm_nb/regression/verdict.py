@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
+from scipy.stats import rankdata
 
 from ..core.files import Storage
 from ..core.rows import column_means, distinct_rows, is_spectrum, is_wide, on_far_rows
@@ -402,9 +403,8 @@ def are_copied(points, X):
     ranks = [np.unique(v, return_inverse=True)[1] * v.std() / v.size for v in X.T]
     ranks = np.array([v for v in ranks if len(np.unique(v)) > DISTINCT]).T
     copies = near_copies(points)
-    if copies is None or (ranks.size and near_copies(ranks) is None):
-        return None
-    return Dependence("copies", copies)
+    if copies is not None and (not ranks.size or near_copies(ranks) is not None):
+        return Dependence("copies", copies)
 
 
 def dependent_rows(rows, table=None):
@@ -439,19 +439,16 @@ def pursued(X, y, most):
     return chosen
 
 
-def same_order(first, second):
-    "Have two columns `first` and `second` `(N,)` of many values the same order, or the opposite one?"
-    first, second = (np.unique(v, return_inverse=True)[1] for v in (first, second))
-    turned = second.max() - second
-    return first.max() >= DISTINCT and any(np.array_equal(first, v) for v in (second, turned))
-
-
 def close_columns(X, y):
-    "Numbers of the columns of centred `X` `(N, m)` that leave at most 3 % of the deviation of `y` `(N,)`."
-    if len(np.unique(y)) <= DISTINCT:
-        return []
-    length = np.linalg.norm(X, axis=0) * np.linalg.norm(y)
-    return np.flatnonzero(np.abs(y @ X) > SAME * np.where(length > 0, length, np.inf)).tolist()
+    "Columns of `X` `(N, m)` that leave at most 3 % of the deviation of `y` `(N,)`, or of its ranks."
+    found, table = set(), np.c_[y, X]
+    for left in (table, rankdata(table, axis=0)):
+        left = left - left.mean(axis=0)
+        length = np.maximum(np.linalg.norm(left, axis=0), 1e-300)
+        found.update(
+            np.flatnonzero(np.abs(left[:, 0] @ left[:, 1:]) > SAME * length[0] * length[1:])
+        )
+    return [int(j) for j in found] if len(np.unique(y)) > DISTINCT else []
 
 
 def leaking_columns(X, y):
@@ -461,9 +458,7 @@ def leaking_columns(X, y):
     slopes = np.linalg.lstsq(centered[:, chosen], target, rcond=None)[0]
     weight = np.abs(slopes) * centered[:, chosen].std(axis=0)
     chosen = chosen[np.argsort(-weight, kind="stable")].tolist()
-    if same := [j for j in chosen if same_order(X[:, j], y)]:
-        return same[:1]
-    if len(close := close_columns(centered, target)) == 1:  # a spectrum has many
+    if len(close := close_columns(X, y)) == 1:  # a spectrum has many
         return close
     most = min(MOST_LEAKING, len(chosen), X.shape[1] - 1)
     rounding = lambda values: half_step(values) * (len(np.unique(values)) > DISTINCT)
