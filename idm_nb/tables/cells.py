@@ -155,7 +155,11 @@ def remedy(cells, style, name=None):
         return ", ".join([*told, "or correct it" if told else "correct it"])
     if len(given) > MANY or len(bad) < len(given):
         units = {(found := MARKED.fullmatch(cell)) and (found["unit"] or "none") for cell in given}
-        if None not in units and (len(units) < 4 or all(unit[0] == "/" for unit in units)):
+        if (
+            None not in units
+            and units != {"none"}
+            and (len(units) < 4 or all(unit[0] == "/" for unit in units))
+        ):
             shown = ", ".join(sorted(units)[:3])
             words = option("words", [name])
             return f"write numbers of one unit (now {shown}) in a column, or type {words}"

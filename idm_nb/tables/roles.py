@@ -124,11 +124,9 @@ def feature_of(table, name, order):
         start = np.min(values, where=~np.isnan(values), initial=np.inf)
         values, form = values - start, replace(form, start=float(start))
         notes.append(f"feature {name!r} holds dates: it is used as days since {first}")
-    elif form.unit and form.kind != "grade":
-        values = column.to_numpy(float)
-        notes.append(f"feature {name!r} is used as {form.unit}")
     else:
-        values = column.to_numpy(float)
+        values, told = column.to_numpy(float), f"feature {name!r} is used as {form.unit}"
+        notes += [told] * bool(form.unit and form.kind != "grade")
     if column.dtype.kind == "b":
         notes.append(f"feature {name!r} is True or False: it is used as 1 and 0")
     known = values[~np.isnan(values)]
