@@ -571,8 +571,9 @@ def with_new_groups(verdict, options, rows, found, names):
     share, drawn = share_of(found.labels), np.random.default_rng(0).permutation(found.labels)
     if 2 * share > verdict.r2 or 2 * share >= share_of(drawn):
         return verdict  # few groups of rows drawn at random would have explained as little
+    some = [names[j] for j in found.columns[:3]] + ["..."] * (len(found.columns) > 3)
     where = {
-        "groups": f"rows with new values of {' and '.join(names[j] for j in found.columns)}",
+        "groups": f"rows with new values of {' and '.join(some)}",
         "copies": "rows whose near copies are not used for fitting",
         "order": "tenths of the table that are not used for fitting",
     }[found.kind]

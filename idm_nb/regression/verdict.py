@@ -584,7 +584,8 @@ def on_groups(rows, found, name, what):
         apart = percent(found.apart)
         near = f"are alike. The five nearest rows predict {percent(found.alone)} of the variation in {what}"
         if found.kind == "groups":
-            told = f"{listed([name(j) for j in found.columns])}: rows with the same value {near}, but only"
+            some = [name(j) for j in found.columns[:3]] + ["..."] * (len(found.columns) > 3)
+            told = f"{listed(some)}: rows with the same value {near}, but only"
             told += f" {apart} without rows of that value. If new rows come from new persons or batches, "
             told += f"give groups; {good} otherwise."
         else:
