@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, lobpcg
 from scipy.spatial import cKDTree
 from scipy.special import gammaln, hyp0f1
 from sklearn.metrics import euclidean_distances
@@ -590,6 +590,15 @@ def with_missing_pairs(matrix, values, vectors, rng):
         values, vectors = values[kept], vectors[:, kept]
 
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #056d58d6
+def rayleigh_ritz(matrix, vectors):
+    "Best eigenpairs of a symmetric `matrix` in the span of `vectors` `(N, n)`, increasing, and residuals."
+    basis = np.linalg.qr(vectors.astype(float))[0]
+    image = matrix @ basis
+    values, turn = eigh(basis.T @ image)
+    vectors = basis @ turn
+    return values, vectors, np.linalg.norm(image @ turn - vectors * values, axis=0)
+
+
 def krylov_eigenpairs(matrix, n, rng):
     "The `n` largest eigenpairs of a `matrix`, by ARPACK in its precision; `rng` draws the start."
     size, single = matrix.shape[0], matrix.dtype == np.float32
@@ -597,30 +606,82 @@ def krylov_eigenpairs(matrix, n, rng):
     tol = 1e-5 if single else 1e-10
     return eigsh(matrix, n, which="LA", v0=v0, ncv=ncv, maxiter=20 * size, tol=tol)
 
+# %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #08c186e7
+GROUP = 8  # rows, in the order of the matrix, that are one row of the coarse matrix
 
-def rayleigh_ritz(matrix, vectors):
-    "Best eigenpairs of a symmetric `matrix` in the span of `vectors` `(N, n)`, increasing."
-    basis = np.linalg.qr(vectors.astype(float))[0]
-    values, turn = eigh(basis.T @ (matrix @ basis))
-    return values, basis @ turn
+
+def conjugate_gradients(matrix, right, share=0.1, most=200):
+    "Solution `(c, b)` of a positive definite system, up to a `share` of `right`, by conjugate gradients."
+    found, missed = np.zeros_like(right), right.copy()
+    way, size = missed, np.sum(missed**2, axis=0)
+    enough, tiny = share**2 * size, np.finfo(right.dtype).tiny
+    for _ in range(most):
+        image = matrix @ way
+        step = size / np.maximum(np.sum(way * image, axis=0), tiny)
+        found += step * way
+        missed = missed - step * image
+        before, size = size, np.sum(missed**2, axis=0)
+        if np.all(size <= enough):
+            break
+        way = missed + size / np.maximum(before, tiny) * way
+    return found
+
+
+def two_grid_eigenpairs(matrix, work, n, rng):
+    """The `n` largest eigenpairs of a `matrix` `(N, N)` with its rows in the order of a tree, or None if they
+    are not found soon; `work` is the matrix in single precision."""
+    size, block = work.shape[0], n + max(8, n // 4)
+    group = np.arange(size) // GROUP
+    average = np.float32(1 / np.sqrt(np.bincount(group)[group]))
+    average = sp.csr_matrix((average, group, np.arange(size + 1)))
+    coarse = (average.T @ (work @ average)).tocsr()
+    v0 = rng.uniform(0.5, 1.5, coarse.shape[0]).astype("f4")
+    values, start = eigsh(coarse, block - 4, which="LA", v0=v0, tol=1e-3)
+    shift = values.max() + max(0.1 * np.ptp(values) / block, 1e-6 * abs(values).max())
+    shifted = (np.float32(shift) * sp.eye_array(len(v0), dtype="f4") - coarse).tocsr()
+    inverse = lambda x: x + average @ conjugate_gradients(shifted, average.T @ x)
+    near_inverse = LinearOperator(work.shape, matvec=inverse, matmat=inverse, dtype=work.dtype)
+    vectors = work @ np.hstack([average @ start, rng.normal(size=(size, 4)).astype("f4")])
+    for steps in (16, 32):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the residuals below decide
+            vectors = lobpcg(work, vectors, M=near_inverse, maxiter=steps, tol=1e-30)[1]
+        values, vectors, missed = rayleigh_ritz(matrix, vectors)
+        error = np.max(missed[-n:] ** 2 / np.maximum(values[-n:] - values[0], 1e-300))
+        if error <= 1e-5 * (values[-1] - values[-n]):
+            return values[-n:], vectors[:, -n:]
+        if error > 0.1 * (values[-1] - values[-n]):
+            break
+        vectors = vectors.astype("f4")
+    return None
 
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #6dac822f
+def sparse_eigenpairs(matrix, n, rng):
+    "The `n` largest eigenpairs of a sparse symmetric `matrix` `(N, N)` with many rows."
+    size, found = matrix.shape[0], None
+    entries = matrix.data.astype(np.float32 if size >= LARGE else float)
+    work = sp.csr_matrix((entries, matrix.indices, matrix.indptr), matrix.shape)
+    if size >= max(LARGE, 100 * n):
+        found = two_grid_eigenpairs(matrix, work, n, rng)
+    if found is None:
+        vectors = with_missing_pairs(work, *krylov_eigenpairs(work, n, rng), rng)[1]
+        found = rayleigh_ritz(matrix, vectors)[:2]
+    return found
+
+
 def leading_eigenpairs(matrix, n, *, random_state=None):
     """The `n` algebraically largest eigenvalues of a sparse symmetric matrix, and their vectors; `matrix` `(N, N)`."""
     size, rng = matrix.shape[0], check_random_state(random_state)
-    if size <= 600 or 5 * n > size:
-        values, vectors = dense_eigenpairs(matrix.toarray(), n)
-    else:
-        entries = matrix.data.astype(np.float32 if size >= LARGE else float)
-        work = sp.csr_matrix((entries, matrix.indices, matrix.indptr), matrix.shape)
-        try:
-            vectors = with_missing_pairs(work, *krylov_eigenpairs(work, n, rng), rng)[1]
-        except ArpackNoConvergence as error:
-            raise RuntimeError(
-                f"the eigensolver found only {len(error.eigenvalues)} of {n} eigenpairs of a "
-                f"matrix with {size} rows: ask for fewer n_components, or use a larger bandwidth "
-                f"(epsilon, n_neighbors) so that the spectrum is less crowded near 1"
-            ) from error
-        values, vectors = rayleigh_ritz(matrix, vectors)
-    order = np.argsort(-values, kind="stable")
-    return values[order], fix_signs(vectors[:, order])
+    dense = size <= 600 or 5 * n > size
+    try:
+        found = (
+            dense_eigenpairs(matrix.toarray(), n) if dense else sparse_eigenpairs(matrix, n, rng)
+        )
+    except ArpackNoConvergence as error:
+        raise RuntimeError(
+            f"the eigensolver found only {len(error.eigenvalues)} of {n} eigenpairs of a "
+            f"matrix with {size} rows: ask for fewer n_components, or use a larger bandwidth "
+            f"(epsilon, n_neighbors) so that the spectrum is less crowded near 1"
+        ) from error
+    order = np.argsort(-found[0], kind="stable")
+    return found[0][order], fix_signs(found[1][:, order])
