@@ -4,11 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.neighbors import kneighbors_graph
 
 from idm_nb import DiffusionMap
 from idm_nb.datasets import Circle, Sphere, Torus, feature_example
 from idm_nb.diffusion import KernelSum
+from idm_nb.diffusion.operator import DiffusionOperator
 
 # no repeated eigenvalues: signs are all that is free
 RING = feature_example("annulus radius", 1000, random_state=0)[0]
@@ -153,3 +155,11 @@ def test_few_neighbours_keep_the_bandwidth_small(sparse):
         model = DiffusionMap(2, n_neighbors=64, random_state=0).fit(points)
     assert model.epsilon_ < 2.5 * model.kernel_sum_.plateau  # 35 times for all points
     assert np.abs(model.laplacian_eigenvalues_[1:] + 1).max() < 0.1
+
+
+def test_a_weight_that_is_nearly_zero_gives_no_nan():
+    # point 3 hangs on the others by a weight whose inverse has no finite square
+    kernel = np.full((4, 4), 0.01)
+    kernel[3] = kernel[:, 3] = 1e-214
+    operator = DiffusionOperator(sp.csr_matrix(kernel), 1.0, keep_self=False)
+    assert np.isfinite(operator.symmetric.toarray()).all() and np.isfinite(operator.scale).all()

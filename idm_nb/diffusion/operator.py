@@ -119,7 +119,9 @@ class DiffusionOperator(Storage):
             kernel = kernel.copy()
             kernel.setdiag(0.0)
         degrees = np.asarray(kernel.sum(axis=1)).ravel()
-        alone = degrees < np.finfo(float).tiny  # no weight to any other point
+        alone = (
+            degrees <= 1e-100 * degrees.max()
+        )  # no weight to any other point, or none that counts
         if alone.any():
             kernel, degrees = kernel + sp.diags_array(alone.astype(float)), degrees + alone
         self.place = None if order is None else np.argsort(order)
