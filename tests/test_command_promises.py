@@ -81,7 +81,7 @@ REFUSED = {  # how the table is made, options, and what is said
     "objects in one array": (
         lambda: (np.save("o.npy", np.array([["a", 1.0]] * 60, dtype=object)), "o.npy")[1],
         "",
-        "o.npy holds no numbers: write words, dates and gaps as CSV",
+        "o.npy cannot be read as numbers: write words, dates and gaps as CSV",
     ),
     "semicolons": (text_file("x;y;r\n" + "p;1;2;4\n" * 60), "", "4 columns in line 2; correct it"),
     "minus infinity": (

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from .level_sets import LOG_ODDS, OVERLAP, border_of, programme_of
-from .walk import distances, few, joins_of, lengths_of, walk_neighbors
+from .walk import bridges_of, distances, few, joins_of, lengths_of, walk_neighbors
 from ..core.files import Storage
 from ..core.rows import distinct_rows
 from ..core.work import chunks
@@ -109,7 +109,14 @@ def rows_at(up, sets, arms, side, trunk):
     below, arms = follow(sets, trunk, 1 - side), [follow(sets, a, side) for a in arms]
     groups = [*(rows[up[rows] <= np.median(up[rows])] for rows in arms), below]
     here = union(groups)
-    return here, [np.searchsorted(here, rows) for rows in groups]
+    return here, [np.searchsorted(here, rows) for rows in groups], union([*arms, below])
+
+
+def sides_of_gap(points, features):
+    "Labels `(n,)` of the rows on the sides of their surest gaps, zero if there is none, see `bridges_of`."
+    cuts = bridges_of(distances(points), features[:, None])
+    evidence, labels = max(cuts, key=lambda cut: cut[0], default=(0.0, None))
+    return labels if evidence > 0 else np.zeros(len(points), dtype=int)
 
 # %% ../../nbs/08_branches/23_graph.ipynb #de615a2d
 def until_met(joined, up, arms):
@@ -157,9 +164,11 @@ def without_strangers(points, sets):
 # %% ../../nbs/08_branches/23_graph.ipynb #forks001
 def cut_at_fork(points, sets, up, v, side):
     "The sets after an arm that ends there was cut from its trunk `v`, or None."
-    here, groups = rows_at(up, sets, sets.beside(v, side), side, v)
+    here, groups, whole = rows_at(up, sets, sets.beside(v, side), side, v)
     [joined] = near_rows(points[here], groups, APART)
     part, (*groups, trunk) = classes(len(joined), np.argwhere(joined)), groups
+    if len(set(homes(part, groups))) == 1:
+        part = sides_of_gap(points[whole], up[whole])[np.searchsorted(whole, here)]
     home = homes(part, groups)
     most = max(home, key=lambda h: np.sum(part[trunk] == h))
     cuts = (sets.parted(v, here[part == h]) for h in home if h != most)
@@ -169,7 +178,7 @@ def cut_at_fork(points, sets, up, v, side):
 def rows_of_fork(points, sets, up, v, side):
     "Own rows of the trunk `v` and of each of its arms, a dict."
     arms = sets.beside(v, side)
-    here, groups = rows_at(up, sets, arms, side, v)
+    here, groups, _ = rows_at(up, sets, arms, side, v)
     up_here, own = up[here], [here[:0] for _ in arms]
     ways = near_rows(points[here], groups, APART, NEAR_VOLUME, None)
     joined, near, close = (until_met(way, up_here, groups[:-1]) for way in ways)

@@ -378,6 +378,8 @@ def as_marked(cells, style, known=None):
         return None
     if len({unit for _, _, unit in found.values()}) != 1 and not (known and not found):
         return None
+    if known is None and len(found) < 2:  # one cell shows no unit
+        return None
     least = [x * (2 if flag < 0 else 1) for x, flag, _ in found.values() if x > 0 and flag <= 0]
     low = known.low if known and known.low else min(least, default=0.0) / 2
     found.update((cell, (low, -1, "")) for cell in unseen)

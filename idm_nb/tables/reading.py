@@ -127,9 +127,8 @@ class Table:
         bad = np.isnan(values)
         if bad.any() and not gaps:
             row, k = np.argwhere(bad)[0]
-            place = f"at data row {self.rows[row]}" + f", and {bad.sum() - 1} more" * (
-                bad.sum() > 1
-            )
+            more = f", and {bad.sum() - 1} more" * bool(bad.sum() > 1)
+            place = f"at data row {self.rows[row]}{more}"
             raise ValueError(f"{self.source}: column {names[k]!r} has a gap {place}")
         return values
 
@@ -434,7 +433,7 @@ def array_frames(path, style=None, rows=None, array=None):
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False) if array is None else array
     except ValueError:  # Python objects, or no array at all
-        raise ValueError(f"{path} holds no numbers: write words, dates and gaps as CSV") from None
+        raise ValueError(f"{path} cannot be read as numbers: write words, dates and gaps as CSV") from None
     array_columns("c", array, path)  # refuses other dimensions
     size = rows or max(1, len(array))
     for start in range(0, len(array), size):
