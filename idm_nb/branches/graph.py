@@ -262,37 +262,9 @@ def meeting_of(points, sets):
     return min(best, key=lambda pair: border_odds(points, *map(sets.rows, pair)))
 
 
-def facing_rows(points, ranks, membership, p, q):
-    "Ranks of the feature of the rows of part `p` that face part `q`: at most twice as far as the nearest."
-    here = np.flatnonzero((membership == p) | (membership == q))
-    own, _, bridge = bridges_from(points[here], membership[here], p)
-    return ranks[here[own[: max(few(len(points)), np.count_nonzero(bridge <= 2 * bridge[0]))]]]
-
-
-def base_of(points, heights, sets):
-    "Two sets of a window where two parts face each other, if they do so in one window only; or None."
-    part, ranks = classes(len(sets.window), sets.links), np.argsort(np.argsort(heights))
-    membership = rows_of_arcs(sets, part, len(points))
-    for p, q in combinations(np.unique(membership), 2):
-        facing = [facing_rows(points, ranks, membership, *pair) for pair in ((p, q), (q, p))]
-        spread = max(np.median(np.abs(rank - np.median(rank))) for rank in facing)
-        both = np.intersect1d(sets.window[part == p], sets.window[part == q])
-        if spread <= sets.size / 2 and len(both):
-            middle = np.array([np.median(ranks[sets.windows[i]]) for i in both])
-            i = both[np.argmin(np.abs(middle - np.median(np.concatenate(facing))))]
-            here = [np.flatnonzero((sets.window == i) & (part == side)) for side in (p, q)]
-            return min(product(*here), key=lambda pair: border_odds(points, *map(sets.rows, pair)))
-    return None
-
-
-def without_torn(points, heights, sets, count):
-    "The sets after those in which parts of the graph meet became one, and those that ends tore off."
+def without_torn(points, sets):
+    "The sets, after those in which parts of the graph meet became one."
     while (pair := meeting_of(points, sets)) is not None:
-        sets = sets.united(*pair)
-    while classes(len(sets.window), sets.links).max() >= count:
-        pair = base_of(points, heights, sets)
-        if pair is None:
-            return sets
         sets = sets.united(*pair)
     return sets
 
@@ -424,9 +396,9 @@ def read_graph(points, features, sets):
     if features.shape[1] > 1:
         rows = rows_of_arcs(sets, arcs_of(sets)[0], len(points))
         return np.arange(2 * rows.max() + 2).reshape(-1, 2), rows
-    heights, count = features[:, 0], classes(len(sets.window), sets.links).max() + 1
+    heights = features[:, 0]
     sets = without_ends(points, heights, without_strangers(points, sets))
-    sets = without_torn(points, heights, sets, count)
+    sets = without_torn(points, sets)
     forks = [rows_of_fork(points, sets, *fork) for fork in forks_in(sets, heights)]
     arc, links = arcs_of(sets)
     n, rows = arc.max() + 1, rows_of_arcs(sets, arc, len(points), forks)

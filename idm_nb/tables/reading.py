@@ -433,7 +433,9 @@ def array_frames(path, style=None, rows=None, array=None):
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False) if array is None else array
     except ValueError:  # Python objects, or no array at all
-        raise ValueError(f"{path} cannot be read as numbers: write words, dates and gaps as CSV") from None
+        raise ValueError(
+            f"{path} cannot be read as numbers: write words, dates and gaps as CSV"
+        ) from None
     array_columns("c", array, path)  # refuses other dimensions
     size = rows or max(1, len(array))
     for start in range(0, len(array), size):
