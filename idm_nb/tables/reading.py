@@ -260,8 +260,10 @@ def separator(lines):
     "The mark that separates the cells of most of some `lines`."
 
     def agreeing(mark):
-        counts = [len(row) for row in csv.reader(lines, delimiter=mark) if len(row) > 1]
-        return max(map(counts.count, counts), default=0)
+        counts = [len(row) for row in csv.reader(lines, delimiter=mark)]
+        several = [count for count in counts if count > 1]
+        # as a share: a quoted line break is one for the right mark only
+        return max(map(several.count, several), default=0) / max(len(counts), 1)
 
     best = max("\t;|,", key=agreeing)
     return best if agreeing(best) or not all(" " in line.strip() for line in lines) else " "
