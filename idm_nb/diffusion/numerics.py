@@ -608,6 +608,7 @@ def krylov_eigenpairs(matrix, n, rng):
 
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #08c186e7
 GROUP = 8  # rows, in the order of the matrix, that are one row of the coarse matrix
+CROWDED = 20_000  # rows from which two grids are faster
 
 
 def conjugate_gradients(matrix, right, share=0.1, most=200):
@@ -637,12 +638,19 @@ def two_grid_eigenpairs(matrix, work, n, rng):
     coarse = (average.T @ (work @ average)).tocsr()
     v0 = rng.uniform(0.5, 1.5, coarse.shape[0]).astype("f4")
     values, start = eigsh(coarse, block - 4, which="LA", v0=v0, tol=1e-3)
-    shift = values.max() + max(0.1 * np.ptp(values) / block, 1e-6 * abs(values).max())
-    shifted = (np.float32(shift) * sp.eye_array(len(v0), dtype="f4") - coarse).tocsr()
-    inverse = lambda x: x + average @ conjugate_gradients(shifted, average.T @ x)
+    shift = np.float32(values.max() + max(0.1 * np.ptp(values) / block, 1e-6 * abs(values).max()))
+    shifted = (shift * sp.eye_array(len(v0), dtype="f4") - coarse).tocsr()
+    gaps = (shift - values)[:, None]
+
+    def inverse(x):
+        right = average.T @ x
+        known = start @ ((start.T @ right) / gaps)
+        rest = conjugate_gradients(shifted, right - shifted @ known)
+        return x + average @ (known + rest)
+
     near_inverse = LinearOperator(work.shape, matvec=inverse, matmat=inverse, dtype=work.dtype)
     vectors = work @ np.hstack([average @ start, rng.normal(size=(size, 4)).astype("f4")])
-    for steps in (16, 32):
+    for steps in (16, 8, 8, 16):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the residuals below decide
             vectors = lobpcg(work, vectors, M=near_inverse, maxiter=steps, tol=1e-30)[1]
@@ -661,7 +669,7 @@ def sparse_eigenpairs(matrix, n, rng):
     size, found = matrix.shape[0], None
     entries = matrix.data.astype(np.float32 if size >= LARGE else float)
     work = sp.csr_matrix((entries, matrix.indices, matrix.indptr), matrix.shape)
-    if size >= max(LARGE, 100 * n):
+    if size >= max(CROWDED, 100 * n):
         found = two_grid_eigenpairs(matrix, work, n, rng)
     if found is None:
         vectors = with_missing_pairs(work, *krylov_eigenpairs(work, n, rng), rng)[1]
