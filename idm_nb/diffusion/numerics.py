@@ -608,7 +608,7 @@ def krylov_eigenpairs(matrix, n, rng):
 
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #08c186e7
 GROUP = 8  # rows, in the order of the matrix, that are one row of the coarse matrix
-CROWDED = 20_000  # rows from which two grids are faster
+CROWDED = 30_000  # rows from which two grids are faster
 
 
 def conjugate_gradients(matrix, right, share=0.1, most=200):
