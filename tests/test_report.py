@@ -22,7 +22,7 @@ def data_of(page):
 
 WORDS = """On rows not used for fitting|one value can be reached in different ways|What it depends on</h2>
 Ways to the same value</h2>|must change|The branches</h2>|Branch 2 against 1|The map</h2>|by branch
-Predicted and true</h2>|1 row is novel|Find a row</h2>|What to do next</h2>|Look at the novel row
+Predicted and true</h2>|1 row is novel|Find a row</h2>|What to do next</h2>|Look at the novel row, data row
 The columns</summary>|What the estimate consists of<"""
 
 
