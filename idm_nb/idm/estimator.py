@@ -564,7 +564,7 @@ def estimated(rows, options, what="y", cautions=()):
 
 
 def with_new_groups(verdict, options, rows, found, names):
-    "A `Verdict` on TrainingRows; it begins with the share by a `Dependence` that was `found`, if that is low."
+    "A `Verdict` on TrainingRows that begins with the share by a `Dependence`, if that is low."
     if found is None or not verdict.beats_chance:
         return verdict
     share_of = lambda labels: max(estimated(replace(rows, groups=labels), options)[1].r2, 0)
@@ -577,8 +577,8 @@ def with_new_groups(verdict, options, rows, found, names):
         "copies": "rows whose near copies are not used for fitting",
         "order": "tenths of the table that are not used for fitting",
     }[found.kind]
-    told = f"On {where}, the map explains {percent(share)} of the variation in {verdict.what}, less than"
-    told += " half of what follows: give groups."
+    told = f"On {where}, the map explains {percent(share)} of the variation in {verdict.what}, "
+    told += "less than half of what follows: give groups."
     return replace(verdict, cautions=[("lower", told), *verdict.cautions])
 
 

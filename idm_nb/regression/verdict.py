@@ -305,7 +305,7 @@ DISTINCT = 10  # fewer values are classes
 
 @dataclass(frozen=True)
 class Dependence:
-    """Sets of rows that are alike, as `labels` `(r,)` of distinct rows: a `kind`, the `columns` that name the sets,
+    """Sets of rows that are alike, as `labels` `(r,)` of distinct rows: a `kind`, `columns` that name them,
     and the shares of the feature that five near rows explain, and five of other sets."""
 
     kind: str
@@ -316,7 +316,7 @@ class Dependence:
 
 
 def near_shares(points, y, own):
-    "Shares of `y` `(r, n)` that five near `points` explain, and five of other sets than `own` `(r,)`, and is less sure?"
+    "Shares of `y` `(r, n)` that near `points`, and those of other sets, explain; and is less sure?"
     mixed = np.random.default_rng(0).permutation(len(y))  # else equal distances favour the order
     points, y, labels = points[mixed], y[mixed], own[mixed]
     search, asked, missed = Search(points), np.arange(len(y))[:1000], []
@@ -330,14 +330,14 @@ def near_shares(points, y, own):
 
 
 def dependence(kind, points, y, own, columns=()):
-    "The `Dependence` of rows in sets `own` `(r,)`, if five near `points` `(r, k)` of others explain less of `y`."
+    "The `Dependence` of rows in sets `own` `(r,)`, if near `points` of others explain less of `y`."
     alone, apart, sure = near_shares(points, y, own)
     found = Dependence(kind, own, columns, alone, apart)
     return found if sure and alone - max(apart, 0) > 0.1 else None
 
-
+# %% ../../nbs/07_estimates/20_verdict.ipynb #adcf49fc
 def groupings(cells):
-    "First rows `(r,)` with equal values in each column of `cells` `(r, m)` that repeats them, and in all; and columns."
+    "First rows `(r,)` with equal values in columns of `cells` that repeat them, and in all; and columns."
     firsts = [np.unique(v, return_index=True, return_inverse=True)[1:] for v in cells.T]
     found = {
         (j,): first[own] for j, (first, own) in enumerate(firsts) if 2 * len(first) <= len(own)
@@ -356,7 +356,7 @@ def share_of_own(near, own):
 
 
 def alike_by_columns(X, y, cells):
-    "The `Dependence` of rows `X` `(r, k)` with equal `cells` `(r, m)`, near each other in other columns; or None."
+    "The `Dependence` of rows `X` with equal `cells` `(r, m)`, near each other in others; or None."
     nearest_row = lambda Z: nearest_others(Z, 1)[0][:, 0]
     if not (sets := groupings(cells)):
         return None
@@ -369,7 +369,7 @@ def alike_by_columns(X, y, cells):
                 found.append(dependence("groups", others, y, own, columns))
     return min((f for f in found if f), key=lambda f: f.apart, default=None)
 
-
+# %% ../../nbs/07_estimates/20_verdict.ipynb #133253c4
 def sorted_by(cells):
     "Columns by which rows `(r, m)` are sorted, first by one, then equal ones by another."
     steps, tied, found = np.diff(cells, axis=0), np.ones(len(cells) - 1, dtype=bool), []
@@ -385,7 +385,7 @@ def sorted_by(cells):
 
 
 def alike_in_order(points, y, given, cells):
-    "The `Dependence` of rows that follow each other more closely than by a sort of `given` features or `cells`; or None."
+    "The `Dependence` of rows that follow each other, beyond a sort of `given` features or `cells`; or None."
     own = 10 * np.arange(len(y)) // len(y)
     found = dependence("order", points, y, own)
     if found is None or len(y) < 10 * SIXTH or sorted_by(given):
@@ -399,7 +399,7 @@ def alike_in_order(points, y, given, cells):
 
 
 def are_copied(points, X):
-    "The `Dependence` of near copies among `points` `(r, k)`, also by ranks in columns of `X` that are no classes; or None."
+    "The `Dependence` of near copies among `points` `(r, k)`, also by ranks in columns of `X`; or None."
     ranks = [np.unique(v, return_inverse=True)[1] * v.std() / v.size for v in X.T]
     ranks = np.array([v for v in ranks if len(np.unique(v)) > DISTINCT]).T
     copies = near_copies(points)
@@ -408,7 +408,7 @@ def are_copied(points, X):
 
 
 def dependent_rows(rows, table=None):
-    "The `Dependence` of TrainingRows, with a `table` `(N, m)` of numbers if given, which nobody named; or None."
+    "The `Dependence` of TrainingRows, with a `table` `(N, m)` of numbers if given; or None."
     first = np.unique(rows.inverse, return_index=True)[1]
     order = np.argsort(first)
     order = order[rows.known[order]]

@@ -116,7 +116,7 @@ class Style:
             raise ValueError(f"{cell!r} is no number")  # to Python it is one
         return float(cell.translate({44: ".", 46: ","}) if self.decimal == "," else cell)
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #4c879878
 def is_number(value, style=None):
     """Whether a `value` can be read as a number that is written in a `style` (default None: plain)."""
     try:
@@ -339,7 +339,8 @@ FIGURES = r"[-+\u2212]?(?:\d[\d.,'\u2019\xa0\u202f]*|[.,]\d+)(?:[eE][-+]?\d+)?"
 MARKED = re.compile(
     rf"(?P<mark>[<>\u2264\u2265~\u2248]=?|ca\.)?\s*(?P<before>[$\u20ac\u00a3\u00a5])?\s*"
     rf"(?P<low>{FIGURES})(?:\s*(?:-|\u2013|\u2014|to|\.\.)\s*(?P<high>{FIGURES}))?"
-    r"(?:\s*[xX\u00d7*\u00b7]\s*10\s*\^?\s*(?P<power>[-+\u2212]?\d+|[\u207b\u207a]?[\u00b2\u00b3\u00b9\u2070-\u2079]+))?"
+    r"(?:\s*[xX\u00d7*\u00b7]\s*10\s*\^?\s*"
+    r"(?P<power>[-+\u2212]?\d+|[\u207b\u207a]?[\u00b2\u00b3\u00b9\u2070-\u2079]+))?"
     rf"(?:\s*(?:\u00b1|\+/?-)\s*{FIGURES}|\s*\(\s*\u00b1?\s*{FIGURES}\s*\))?"
     r"\s*(?P<plus>\+)?\s*(?P<unit>/\s*\d+|[^-\d\s.,;:()<>+/]\S{0,9}(?: \D\S{0,9})?)?"
 )
@@ -350,7 +351,7 @@ RAISED = str.maketrans(
 )
 BELOW, ABOVE = " below a limit", " above a limit"
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #98f277cd
 def parts_of(cell, style):
     """A `cell` of a number with marks: its number, -1 below and 1 above a limit, and its unit."""
     found = MARKED.fullmatch(cell)

@@ -193,7 +193,7 @@ def table_of(frame, style=None, source="table", index=None, notes=(), first=1):
     about = dict(source=str(source), index=style.index, notes=notes, style=style)
     return Table(**about, data=list(typed["frame"].columns), **typed)
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #33cc8872
 def typed_frame(frame, style):
     "The columns of a `frame`, typed in a `style`: dict of frame, problems, forms and `said` of a `Table`."
     found = {name: typed(column, style) for name, column in frame.items()}

@@ -27,7 +27,7 @@ def log_normal(middle, error):
     square = np.minimum(error, 10.0) ** 2
     return np.exp(np.minimum(middle, 300) + square / 2) * np.sqrt(np.expm1(square))
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #9e27c938
 @dataclass(frozen=True)
 class Coding(Storage):
     """How the map takes features: those on a circle of length `turns` from `lows` on as sine and cosine,
@@ -98,7 +98,7 @@ class Coding(Storage):
         "Features `values` `(N, n)` as cells of their columns, a list of `(N,)`."
         return [form.words(column) for form, column in zip(self.forms, values.T)]
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #2b6ede60
 def coding_of(values, forms, turns, logs=None):
     "The `Coding` of features `values` `(N, n)` with these `forms` and `turns`."
     lows = [0.0 if np.nanmin(v) >= 0 else -(turn or 0) / 2 for v, turn in zip(values.T, turns)]
@@ -218,7 +218,7 @@ def mark_of(name, table):
     owner = name.removesuffix(BELOW).removesuffix(ABOVE)
     return owner if owner != name and owner in table.names else None
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #7e1b0179
 def roles_of(table, named, circles=None, given=()):
     """The `Roles` of the columns of a `Table`, of which options have `named` some, and its problems;
     `circles` are lengths of circles, of which some were `given`."""
@@ -253,7 +253,7 @@ def roles_of(table, named, circles=None, given=()):
         raise ValueError(f"{table.source} has no data columns left besides the feature{why}")
     return replace(roles, notes=[*table.notes, *suspicions(table.frame, roles)]), problems
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #d4035733
 def suspicions(frame, roles):
     "Notes on columns and rows of a `frame` that are probably a mistake."
     counts = lambda c: c.dtype.kind in "iu" and len(c) > 1 and (np.diff(c) == 1).all()

@@ -213,35 +213,41 @@ def takes_log(transform, rows, coding):
     gain = loss(y[:, 0]) - loss(np.log(y[:, 0])) - np.log(y[some]).mean()
     return gain > PLAINLY
 
+# %% ../../nbs/11_tables/42_table_map.ipynb #abe1ad5b
+def set_landmarks(model, n, long):
+    "Check the landmarks of a `model` of `n` rows, and choose them if the table is `long`."
+    if np.isscalar(model.landmarks) and not FEWEST_TO_FIT <= model.landmarks <= n:
+        most = f"{FEWEST_TO_FIT} to {n}, the rows that are not kept back"
+        raise UsageError(f"landmarks must be {most}, got {model.landmarks}")
+    if model.landmarks is None and long:
+        model.set_params(landmarks=min(MOST_LANDMARKS, n))
 
+
+def column_of_groups(table, frame, roles):
+    "The column that likely names groups of the rows of a `Table`, and a caution; or None, None."
+    unnamed = [plan.name for plan in roles.plans if plan.use == UNNAMED]
+    likely, told = likely_groups(table.frame, unnamed)
+    return (likely, told) if likely else likely_groups(frame, roles.data, FEWEST_GROUPS)
+
+# %% ../../nbs/11_tables/42_table_map.ipynb #cd6597ba
 def fit_table(options, source, weight=None):
     """The `FittedTable` of a TableMap, `options`, and of a path or table, without side effects; `weight`
     is a column or `(N,)`."""
     model = model_to_fit(options)
-    table, count, roles, truth = read_for_fit(
-        options, source, model, weight if isinstance(weight, str) else None
-    )
-    weights = weights_of(table, weight)
-    coding = roles.coding
+    named = weight if isinstance(weight, str) else None
+    table, count, roles, truth = read_for_fit(options, source, model, named)
+    weights, coding = weights_of(table, weight), roles.coding
     groups = groups_of(table, roles.groups)
     old, new = rows_to_fit(table, truth, groups, options)
     frame = table.frame.iloc[old]
     roles = without_constant(roles, frame, table.source)
     wide = any(frame[name].dtype.kind == "R" for name in roles.data)
-    n, landmarks = len(old), model.landmarks
-    if np.isscalar(landmarks) and not FEWEST_TO_FIT <= landmarks <= n:
-        most = f"{FEWEST_TO_FIT} to {n}, the rows that are not kept back"
-        raise UsageError(f"landmarks must be {most}, got {landmarks}")
-    if landmarks is None and (count > len(table) or (wide and n > MOST_LANDMARKS)):
-        model.set_params(landmarks=min(MOST_LANDMARKS, n))
+    many = wide and len(old) > MOST_LANDMARKS
+    set_landmarks(model, len(old), count > len(table) or many)
     scale, plans = options.scale or table.scale, [plan for plan in roles.plans if plan.data]
     encoder = TableEncoder.of(frame, plans, scale == "standard")
     numbers = None if wide else numbers_of_columns(frame[roles.data])
-    unnamed = [plan.name for plan in roles.plans if plan.use == UNNAMED]
-    likely, told = likely_groups(table.frame, unnamed)
-    if likely is None:
-        likely, told = likely_groups(frame, roles.data, FEWEST_GROUPS)
-    likely = likely if groups is None else None
+    likely, told = column_of_groups(table, frame, roles) if groups is None else (None, None)
     X = encoder.encode(frame, Donors(encoder).fill)
     settings, together = checked(model), None if groups is None else groups[old]
     weights = None if weights is None else weights[old]
@@ -250,23 +256,18 @@ def fit_table(options, source, weight=None):
     if takes_log(options.feature_transform, rows, coding):
         coding = replace(coding, logs=[True])
         rows, fresh, about, _ = ready(coding)
-        told = "; its errors are likelier, the prediction is the median; to undo, type "
-        told = f"feature {roles.features[0]!r} is used as logarithm{told}"
-        roles = replace(
-            roles,
-            coding=coding,
-            notes=[*roles.notes, told + table.style.option("transform", "none")],
-        )
-        announce(options.verbose, roles.notes[-1])
+        undo = table.style.option("transform", "none")
+        note = f"feature {roles.features[0]!r} is used as logarithm; its errors are likelier, "
+        note += f"the prediction is the median; to undo, type {undo}"
+        roles = replace(roles, coding=coding, notes=[*roles.notes, note])
+        announce(options.verbose, note)
     chosen = about["landmarks"]
     old = old[chosen]
     what = "the logarithm of " * any(coding.logs) + " and ".join(roles.features)
     what += " (on a circle of radius 1)" * coding.circular
     numbers = None if wide else numbers[chosen]
-    names, of = (
-        encoder.labels() if wide else roles.data,
-        None if coding.circular else roles.features,
-    )
+    names = encoder.labels() if wide else roles.data
+    of = None if coding.circular else roles.features
     alike = dependent_rows(rows, numbers) if groups is None and not likely else None
     cautions = audit(
         rows, table=numbers, numbers=old, dependence=alike, names=names, what=what, features=of
