@@ -429,7 +429,7 @@ def pair_blocks(points, rows):
         yield square
 
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #a8152981
-LARGE = 8000  # points from which a shorter kernel and single precision pay
+LARGE = 8000  # points from which a shorter kernel and two grids pay
 SAMPLED = 2e6  # distances that are looked at: those of 300 or more points to all others
 
 
@@ -580,7 +580,7 @@ def with_missing_pairs(matrix, values, vectors, rng):
         # shifted by `top`, so that a relative residual is an absolute one
         product = lambda x: matrix @ x + top * x - vectors @ ((values - low) * (vectors.T @ x))
         rest = LinearOperator(matrix.shape, product, dtype=matrix.dtype)
-        v0 = rng.normal(size=len(vectors)).astype(matrix.dtype)
+        v0 = rng.normal(size=len(vectors))
         found = eigsh(rest, 1, which="LA", v0=v0, tol=close / top, return_eigenvectors=False)
         if found <= low + top + close:
             return values, vectors
@@ -600,15 +600,13 @@ def rayleigh_ritz(matrix, vectors):
 
 
 def krylov_eigenpairs(matrix, n, rng):
-    "The `n` largest eigenpairs of a `matrix`, by ARPACK in its precision; `rng` draws the start."
-    size, single = matrix.shape[0], matrix.dtype == np.float32
-    v0, ncv = rng.uniform(0.5, 1.5, size).astype(matrix.dtype), min(size, max(2 * n + 1, 40))
-    tol = 1e-5 if single else 1e-10
-    return eigsh(matrix, n, which="LA", v0=v0, ncv=ncv, maxiter=20 * size, tol=tol)
+    "The `n` largest eigenpairs of a `matrix`, by ARPACK; `rng` draws the start."
+    size = matrix.shape[0]
+    v0, ncv = rng.uniform(0.5, 1.5, size), min(size, max(2 * n + 1, 40))
+    return eigsh(matrix, n, which="LA", v0=v0, ncv=ncv, maxiter=20 * size, tol=1e-10)
 
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #08c186e7
 GROUP = 8  # rows, in the order of the matrix, that are one row of the coarse matrix
-CROWDED = 30_000  # rows from which two grids are faster
 
 
 def conjugate_gradients(matrix, right, share=0.1, most=200):
@@ -628,10 +626,10 @@ def conjugate_gradients(matrix, right, share=0.1, most=200):
     return found
 
 
-def two_grid_eigenpairs(matrix, work, n, rng):
+def two_grid_eigenpairs(matrix, n, rng):
     """The `n` largest eigenpairs of a `matrix` `(N, N)` with its rows in the order of a tree, or None if they
-    are not found soon; `work` is the matrix in single precision."""
-    size, block = work.shape[0], n + max(8, n // 4)
+    are not found soon."""
+    work, size, block = matrix.astype("f4"), matrix.shape[0], n + max(8, n // 4)
     group = np.arange(size) // GROUP
     average = np.float32(1 / np.sqrt(np.bincount(group)[group]))
     average = sp.csr_matrix((average, group, np.arange(size + 1)))
@@ -666,13 +664,10 @@ def two_grid_eigenpairs(matrix, work, n, rng):
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #6dac822f
 def sparse_eigenpairs(matrix, n, rng):
     "The `n` largest eigenpairs of a sparse symmetric `matrix` `(N, N)` with many rows."
-    size, found = matrix.shape[0], None
-    entries = matrix.data.astype(np.float32 if size >= LARGE else float)
-    work = sp.csr_matrix((entries, matrix.indices, matrix.indptr), matrix.shape)
-    if size >= max(CROWDED, 100 * n):
-        found = two_grid_eigenpairs(matrix, work, n, rng)
+    many = matrix.shape[0] >= max(LARGE, 100 * n)
+    found = two_grid_eigenpairs(matrix, n, rng) if many else None
     if found is None:
-        vectors = with_missing_pairs(work, *krylov_eigenpairs(work, n, rng), rng)[1]
+        vectors = with_missing_pairs(matrix, *krylov_eigenpairs(matrix, n, rng), rng)[1]
         found = rayleigh_ritz(matrix, vectors)[:2]
     return found
 
