@@ -17,8 +17,9 @@ from book import linux, refuses
 from idm_nb import IteratedDiffusionMap, in_parts
 from idm_nb.datasets import feature_example
 from idm_nb.tables import read_table
-from idm_nb.tables.pieces import WRITERS, FinishedPieces
-from idm_nb.tables.reading import ending, tables_of
+from idm_nb.tables.cells import Style
+from idm_nb.tables.pieces import WRITERS, results_of_pieces
+from idm_nb.tables.reading import ending, table_of, tables_of
 
 pd = pytest.importorskip("pandas")
 
@@ -96,7 +97,7 @@ def test_a_run_that_was_ended_goes_on(tmp_path, source, target, number):
         time.sleep(0.02)
     os.kill(first.pid, number)
     first.wait()
-    done = sorted(path.name for path in (tmp_path / f"{target}.parts").glob("0*.parquet"))
+    done = sorted(path.name for path in (tmp_path / f"{target}.parts").glob("*/0*.parquet"))
     assert not (tmp_path / target).exists() and done[:3] == [
         f"0000000{k}.parquet" for k in range(3)
     ]
@@ -151,15 +152,32 @@ def test_a_cluster_places_the_pieces_and_may_lose_a_worker(tmp_path):
 
 def test_parts_of_another_run_are_not_taken(tmp_path):
     X, given, target = np.ones((50, 3)), tmp_path / "X.npy", tmp_path / "sums.npy"
-    np.save(given, X)
-    total = lambda rows, times=1: times * rows.sum(axis=1)
-    total.__name__ = "total"
-    frame = pd.DataFrame({"total": 3 * np.ones(10)})
-    FinishedPieces(target, given, 10, ["c0", "c1", "c2"]).add(0, frame)
-    for rows, call in ((20, total), (10, np.negative), (10, lambda rows: total(rows, 2))):
-        refuses("parts of another run: remove it", lambda: in_parts(call, given, target, rows=rows))
-    np.save(given, np.vstack([X[:10], 2 * X[10:]]))  # the same first part
-    refuses("parts of another run: remove it", lambda: in_parts(total, given, target, rows=10))
+    X[35] = 0  # where the first run stops
+
+    def total(rows, times=1, stop=False):
+        if stop and not rows.all():
+            raise KeyboardInterrupt
+        return times * rows.sum(axis=1)
+
+    def run(rows=10, **options):
+        call = partial(total, **options)
+        call.__name__ = "total"
+        in_parts(call, given, target, rows=rows)
+
+    for more, options in ((1, dict(rows=20)), (1, dict(times=2)), (2, {})):
+        np.save(given, X)
+        with pytest.raises(KeyboardInterrupt):
+            run(stop=True)
+        X[10:] *= more  # the same first part
+        np.save(given, X)
+        run(**options)
+        assert np.array_equal(np.load(target).ravel(), options.get("times", 1) * X.sum(axis=1))
+
+
+def test_parts_of_a_table_in_memory(tmp_path):
+    table = table_of(pd.DataFrame(np.ones((90, 30))))
+    results = results_of_pieces(lambda part: part.frame, table, Style(), tmp_path / "t", rows=20)
+    assert len(pd.concat(results)) == 90
 
 
 def test_bad_rows_are_named_with_their_place_in_the_file(ring, tmp_path):

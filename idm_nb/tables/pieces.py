@@ -6,7 +6,6 @@
 __all__ = ['in_parts']
 
 # %% ../../nbs/11_tables/35_pieces.ipynb #faf58641
-import json
 import shutil
 import sys
 from functools import partial
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, hash
 
 from ..core.checks import check_number
 from ..core.files import write_whole
@@ -118,13 +117,12 @@ def check_target(target):
     "The path of a result, checked; None for `-`, which is printed."
     if str(target) == "-":
         return None
-    target, why = Path(target), ""
+    target = Path(target)
     if ending(target) not in WRITERS:
-        why = f"the ending must be one of {', '.join(WRITERS)}, or - alone"
-    elif not target.parent.is_dir():
-        why = f"there is no folder {target.parent}"
-    if why:
-        raise UsageError(f"--out {target}: {why}")
+        kinds = ", ".join(WRITERS)
+        raise UsageError(f"--out {target}: the ending must be one of {kinds}, or - alone")
+    if not target.parent.is_dir():
+        raise UsageError(f"--out {target}: there is no folder {target.parent}")
     return target
 
 
@@ -138,14 +136,10 @@ def check_words(frame, target):
 
 # %% ../../nbs/11_tables/35_pieces.ipynb #55684524
 class FinishedPieces:
-    "Results of the pieces of a `source` with `rows` rows each, in a folder beside the `target`."
+    "Results of pieces of a table, files in a `folder`; another run, with another call or table, has its own."
 
-    def __init__(self, target, source, rows, names):
-        self.folder = Path(f"{target}.parts")
-        self.note = self.folder / "source.json"
-        path = Path(str(getattr(source, "shape", source)))
-        file = [path.stat().st_size, path.stat().st_mtime_ns] if path.is_file() else []
-        self.state = json.dumps([rows, str(path), names, *file])
+    def __init__(self, target, *run):
+        self.folder = Path(f"{target}.parts", hash(run))
 
     def file(self, k):
         "The path of the result of piece `k`."
@@ -154,24 +148,7 @@ class FinishedPieces:
     def add(self, k, frame):
         "Store the result `frame` of piece `k`."
         self.folder.mkdir(parents=True, exist_ok=True)
-        if not self.note.exists():
-            write_whole(self.note, lambda path: Path(path).write_text(self.state))
         write_whole(self.file(k), lambda path: frame.to_parquet(path, index=False))
-
-    def check(self, frame):
-        "Raise an error if what is stored is of another run: its first piece differs from `frame`."
-        if not self.folder.exists():
-            return
-        known = self.note.is_file() and self.note.read_text() == self.state
-        try:
-            if known and self.file(0).exists():
-                first, given = pd.read_parquet(self.file(0)), frame.reset_index(drop=True)
-                pd.testing.assert_frame_equal(first, given, check_dtype=False, rtol=1e-6, atol=1e-9)
-        except AssertionError:
-            known = False
-        if not known:
-            then = "remove it, or give the result another name"
-            raise UsageError(f"{self.folder} holds parts of another run: {then}")
 
     def __iter__(self):
         return map(pd.read_parquet, sorted(self.folder.glob("0*.parquet")))
@@ -189,8 +166,9 @@ def results_of_pieces(call, source, style, target, rows=10_000, n_jobs=None, ver
     pieces = chain([second], pieces)
     if target is None:
         return chain([frame], piecewise(call, pieces, n_jobs))
-    done = FinishedPieces(target, source, rows, first.names)
-    done.check(frame)
+    path = Path(source) if isinstance(source, (str, Path)) else None
+    file = path and (str(path), path.stat().st_size, path.stat().st_mtime_ns)
+    done = FinishedPieces(target, rows, first.names, file, frame.to_csv())
     missing = ((k, piece) for k, piece in enumerate(pieces, 1) if not done.file(k).exists())
     numbered = lambda piece: (piece[0], call(piece[1]))
     found = piecewise(numbered, missing, n_jobs, verbose)
@@ -238,8 +216,8 @@ def in_parts(call, source, target, *, rows=10_000, columns=None, n_jobs=None, ve
     Raises
     ------
     ValueError
-        For files that cannot be read or written, for entries that are not finite numbers (with
-        their row), and for parts of another run.
+        For files that cannot be read or written, and for entries that are not finite numbers (with
+        their row).
 
     Examples
     --------
