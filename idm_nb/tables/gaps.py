@@ -138,11 +138,10 @@ def hidden_by_gaps(donors, estimate, X):
         return None
     gaps = donors.marked(X)
     some = gaps.any(axis=1)
-    values, hidden = estimate.values(X[some]), np.zeros((len(gaps), estimate.held_out_.shape[1]))
+    hidden = np.zeros((len(gaps), estimate.held_out_.shape[1]))
     moments = lambda whole: np.hstack([at := estimate.values(whole), at**2])
-    hidden[some] = squares_about(
-        values, *np.hsplit(means_over_copies(donors, moments, X[some], gaps[some]), 2)
-    )
+    mean, square = np.hsplit(means_over_copies(donors, moments, X[some], gaps[some]), 2)
+    hidden[some] = squares_about(estimate.values(X[some]), mean, square)
     return hidden
 
 
@@ -157,65 +156,29 @@ def with_lent_cells(donors, rows):
     return replace(rows, lent=rows.coordinates_of(cells))
 
 # %% ../../nbs/11_tables/37_gaps.ipynb #placed-code
-class PlacedWithGaps(Placed):
-    "Results of a FittedMap for rows of a `frame`, those with gaps by copies to which `donors` lend cells."
+def placed_with_gaps(fitted, donors, frame):
+    "`Placed` rows of a `frame` in a FittedMap, those with gaps by copies to which `donors` lend cells."
+    placed, gaps = Placed(fitted, donors.encode(frame)), donors.gaps_of(frame)
+    some, n = gaps.any(axis=1), fitted.values.shape[1]
+    # training had no gap there, so the estimate has learned nothing about it
+    unlike = np.any(gaps & ~donors.marked(placed.X), axis=1)
 
-    def __init__(self, fitted, donors, frame):
-        super().__init__(fitted, donors.encode(frame))
-        self.donors, self.gaps = donors, donors.gaps_of(frame)
-        self.some = self.gaps.any(axis=1)
-        # training had no gap there, so the estimate has learned nothing about it
-        self.unlike = np.any(self.gaps & ~donors.marked(self.X), axis=1)
+    def results(whole):
+        at = Placed(fitted, whole)
+        parts = at.values, at.values**2, at.errors**2, at.posterior[:, None], at.probability
+        return np.hstack(parts)
 
-    @cached_property
-    def over_copies(self):
-        "Means over copies: of values, their squares, squared errors, posterior, probabilities."
-
-        def results(whole):
-            at = Placed(self.fitted, whole)
-            parts = at.values, at.values**2, at.errors**2, at.posterior[:, None], at.probability
-            return np.hstack(parts)
-
-        some, n = self.some, self.fitted.values.shape[1]
-        found = means_over_copies(self.donors, results, self.X[some], self.gaps[some])
-        return np.split(found, [n, 2 * n, 3 * n, 3 * n + 1], axis=1)
-
-    @cached_property
-    def values(self):
-        values = super().values
-        values[self.unlike] = self.over_copies[0][self.unlike[self.some]]
-        return values
-
-    @cached_property
-    def points(self):
-        cells, rows = lent(self.donors, self.X, self.gaps), self.fitted.rows
-        return rows.axes(rows.coordinates_of(cells))
-
-    @cached_property
-    def errors(self):
-        some, (mean, square, variance, _, _) = self.some, self.over_copies
-        hidden = np.zeros(self.values.shape)
-        hidden[some] = squares_about(self.values[some], mean, square)
-        given = self.coordinates_in_data, self.values, self.posterior, hidden
-        errors, unlike = in_pieces(self.fitted.errors, *given), self.unlike[some]
-        errors[self.unlike] = np.sqrt(variance + hidden[some])[unlike]
-        return errors
-
-    @cached_property
-    def posterior(self):
-        posterior = super().posterior
-        posterior[self.unlike] = self.over_copies[3][self.unlike[self.some], 0]
-        return posterior
-
-    @cached_property
-    def probability(self):
-        probability = super().probability
-        probability[self.some] = self.over_copies[4]
-        return probability
-
-    @cached_property
-    def branch(self):
-        branch = super().branch
-        new = self.some & (self.number < 0)
-        branch[new] = self.probability[new].argmax(axis=1)
-        return branch
+    found = means_over_copies(donors, results, placed.X[some], gaps[some])
+    ends, own, hidden = [n, 2 * n, 3 * n, 3 * n + 1], unlike[some], np.zeros((len(gaps), n))
+    mean, square, variance, posterior, probability = np.split(found, ends, axis=1)
+    placed.values[unlike], placed.posterior[unlike] = mean[own], posterior[own, 0]
+    hidden[some] = squares_about(placed.values[some], mean, square)
+    given = placed.coordinates_in_data, placed.values, placed.posterior, hidden
+    placed.errors = in_pieces(fitted.errors, *given)
+    placed.errors[unlike] = np.sqrt(variance[own] + hidden[unlike])
+    cells = fitted.rows.coordinates_of(lent(donors, placed.X, gaps))
+    placed.points = fitted.rows.axes(cells)  # of which branches are computed
+    placed.probability[some] = probability
+    new = some & (placed.number < 0)
+    placed.branch[new] = placed.probability[new].argmax(axis=1)
+    return placed

@@ -39,7 +39,7 @@ from ..study.relevance import Relevance
 from .answers import alike_rows, other_ways, results_of, typed_rows
 from .cells import UsageError, as_list
 from .columns import TURNS, TableEncoder, likely_groups, numbers_of_columns
-from .gaps import Donors, PlacedWithGaps, hidden_by_gaps, with_lent_cells
+from .gaps import Donors, hidden_by_gaps, placed_with_gaps, with_lent_cells
 from .report import short_report, table_report
 from idm_nb.tables.roles import (
     FEWEST_TO_FIT,
@@ -105,7 +105,7 @@ class FittedTable(Storage):
         """`Placed` rows of a typed `frame`; words that are not known make a row novel."""
         known, unknown = self.model.map_, self.encoder.unknown(frame)
         if self.donors.gaps_of(frame).any():
-            placed = PlacedWithGaps(known, self.donors, frame)
+            placed = placed_with_gaps(known, self.donors, frame)
         else:
             placed = known.place(self.encode(frame))
         if unknown.any():
