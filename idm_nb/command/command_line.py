@@ -306,7 +306,7 @@ def failed(error):
 
     return 2 if isinstance(error, UsageError) else 1
 
-
+# %% ../../nbs/12_command/45_command_line.ipynb #ce2a3e8e
 def main(arguments=None):
     "Entry point of `idm-nb` and `python -m idm_nb`; returns the exit status."
     for stream in (sys.stdout, sys.stderr):  # the encoding may lack characters of column names

@@ -55,7 +55,7 @@ def held_out_numbers(fitted):
         "novel": int(placed.novel.sum()),
     }
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #e1da84ba
 def held_out_facts(numbers, label):
     "What is said of the `held_out_numbers` and of `branch_labels`, a dict of text."
     facts = {
@@ -95,14 +95,14 @@ def row_results(table, fitted):
     found = with_values(found, {**truth, "part": part})
     return found[[*names[:at], "part", *truth, *names[at:]]]
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #27b58d35
 def two_tables(frame):
     "The columns of `embedding.csv` and of `predictions.csv` in `row_results`, two lists."
     names = list(frame)
     start, end = names.index("part") + 1, names.index("novel") + 1
     return [*names[:start], "branch", *names[end:]], names[:end]
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #b3c19e50
 CONTRAST = {  # columns of `branch_columns.csv`, as `BranchContrast.table` calls them
     "first": "first_branch",
     "second": "second_branch",
@@ -226,7 +226,7 @@ def write_folder(path, writers):
     except OSError as error:
         raise ValueError(f"{path} cannot be written: {error.strerror or error}") from None
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #51b9aade
 @contextmanager
 def new_folders(path):
     "In this block the folder `path` exists; folders made for it are removed again if they are empty."
@@ -259,7 +259,7 @@ def beside(data, features, reading):
     frame = pd.concat([table.frame, columns], axis=1)
     return replace(table, frame=frame, problems={**table.problems, **problems}), list(columns)
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #6817f8a2
 def model_of(options, **roles):
     "The unfitted `TableMap` of `options`, the arguments of a command, and of `roles` of columns."
     verbose, holdout = not options.quiet, options.holdout
@@ -275,7 +275,7 @@ def model_of(options, **roles):
     seed = options.seed  # the seed of `inner` follows from it, as in Python
     return TableMap(**roles, holdout=holdout, model=inner, random_state=seed, verbose=verbose)
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #e1d260b9
 def circles_in(given):
     "The dict from columns to lengths or units of circles in `given`, a list of texts such as wind=360."
     found = dict((text.rpartition("=")[::2] for text in given or ()))
@@ -283,7 +283,7 @@ def circles_in(given):
         raise UsageError(f"--circle needs COLUMN=LENGTH, such as wind=360, got {found['']!r}")
     return {name: float(end) if is_number(end) else end for name, end in found.items()}
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #642b01fd
 def model_of_table(options):
     "`model_of` the `options` of `fit`, which name columns."
     return model_of(
@@ -314,7 +314,7 @@ def fit_job(options):
         raise UsageError("name the feature with --feature COLUMN or --feature-file FILE")
     fit_into_folder(model, source, options)
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #95040440
 def fit_into_folder(model, source, options):
     "Fit a `TableMap` to a path or a `Table`, write the folder `options.out`, and print the findings."
     start, verbose = time.perf_counter(), not options.quiet
@@ -338,7 +338,7 @@ def fit_into_folder(model, source, options):
     print(f"results in {options.out}: report.html and tables")
     print(model.verdict_)
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #d08d21b0
 def findings(fitted):
     "What is printed of the branches and the columns of a `FittedTable`, a dict of text."
     found, names = str(fitted.branches.n_branches), fitted.relevant_names()
@@ -363,7 +363,7 @@ def open_model(path):
     except ValueError as error:
         raise UsageError(str(error)) from None
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #4950d51b
 def target_of(options):
     "The file `options.out` of a result, None for `-`; an error if it cannot be written."
     out = check_target(options.out)
@@ -371,7 +371,7 @@ def target_of(options):
         check_folder(out.parent, [out.name])
     return out
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #51557dc6
 def place_job(options, results):
     "Write a frame of results for each piece of a file to `options.out`."
     fitted, out, new = open_model(options.model).fitted_, target_of(options), []
@@ -397,7 +397,7 @@ def predict_job(options):
         return write_cells(options)
     place_job(options, lambda fitted, table: results_of(fitted, table, options.coordinates))
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #26419f09
 def alike_job(options):
     "Write the training rows that are most like the rows of the file `options.data`."
 
@@ -409,7 +409,7 @@ def alike_job(options):
 
     place_job(options, results)
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #760733bd
 def counterparts_job(options):
     "Write training rows that reach the value of the row `options.row` in another way."
     model, out = open_model(options.model), target_of(options)
@@ -455,7 +455,7 @@ def demo_table(name, seed):
     frame = pd.DataFrame(columns, pd.RangeIndex(1, len(X) + 1))
     return Table(frame, f"{name}.csv", data=list(frame.columns)), roles
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #7da0b214
 def demo_job(options):
     "Fit the built-in example `options.name`; its table is written beside the results."
     check_folder(options.out, FILES)

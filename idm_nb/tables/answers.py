@@ -50,7 +50,7 @@ def as_kind(column, part, form=None):
         raise ValueError(f"{found}, but held {held} in training")
     return column.astype(float) if held == "numbers" else pd.to_datetime(column)
 
-
+# %% ../../nbs/11_tables/40_answers.ipynb #9c379a17
 def without_words(column, style):
     """A typed `column` `(N,)`, words without a digit as gaps, and these words: none if all of many are."""
     odd = column[[isinstance(c, str) and not re.search(r"\d", c) for c in column]]
@@ -59,7 +59,7 @@ def without_words(column, style):
     found = typed(column.mask(column.index.isin(odd.index)), style)[0]
     return found if found.dtype.kind in "biuf" or found.isna().all() else column, odd
 
-
+# %% ../../nbs/11_tables/40_answers.ipynb #2f6638e6
 def ready(table, fitted, index=None):
     """A `Table` of new rows with the data columns of a map, and notes on what training did not have."""
     names = [part.name for part in fitted.encoder.parts]
@@ -118,7 +118,7 @@ def style_of(fitted, given):
     own = {"words": words, "text": text, "dates": None, "forms": fitted.forms, "whole": True}
     return Style(**{**fitted.cells, **given, **own})
 
-
+# %% ../../nbs/11_tables/40_answers.ipynb #a071ba01
 def typed_rows(fitted, source, given, index=None):
     """The `Table` of the rows of a path, `Table` or frame, see `ready`; options of `read_table` are `given`."""
     style = style_of(fitted, given)
@@ -140,13 +140,13 @@ def even_without_rows(results):
 
     return call
 
-
+# %% ../../nbs/11_tables/40_answers.ipynb #a0d8d80c
 def named_rows(table, names=()):
     "A frame that names the rows of a `Table`: numbers in the file, and its index, if any."
     named = {} if table.index is None else {table.index: table.frame[table.index].to_numpy()}
     return pd.DataFrame({"row": table.rows, **apart(named, ("row", "part", *names))})
 
-
+# %% ../../nbs/11_tables/40_answers.ipynb #f438094a
 WIDTH = norm.ppf(0.95)  # of an interval of 90 %, in standard errors
 
 
@@ -156,7 +156,7 @@ def probabilities(values, errors, count):
     z = (ends - values[:, None]) / np.maximum(errors, 1e-12)[:, None]
     return np.diff(norm.cdf(z), axis=1)
 
-
+# %% ../../nbs/11_tables/40_answers.ipynb #f1b0a4c0
 @even_without_rows
 def results_of(fitted, table, coordinates=False, placed=None):
     "The frame of results for the rows of a table: predictions, errors, branches, novelty, coordinates."
@@ -179,7 +179,7 @@ def results_of(fitted, table, coordinates=False, placed=None):
         found[f"z{k}"] = column
     return with_values(named_rows(table, found), found)
 
-
+# %% ../../nbs/11_tables/40_answers.ipynb #2916869e
 def with_columns(frame, fitted, rows):
     "A `frame` of results with the columns of the `rows` of a FittedTable behind."
     columns = cells_of(fitted.encoder, rows.frame, fitted.ranked_names())
@@ -233,7 +233,7 @@ def tolerance(values, placed, n):
     """Differences of predictions `(p,)` that count as none: two standard errors, or `n` rows; `values` `(N, p)`."""
     return np.maximum(2 * placed.errors[0], n * np.ptp(values, axis=0) / len(values))
 
-
+# %% ../../nbs/11_tables/40_answers.ipynb #cc921c05
 def rows_of_value(fitted, placed, n, branch, lacking):
     "Training rows with the prediction of a placed row, nearest first; `lacking` `(N,)`."
     known, branches = fitted.model.map_, fitted.branch
@@ -250,7 +250,7 @@ def rows_of_value(fitted, placed, n, branch, lacking):
     order = np.argsort(-distance if single else distance, kind="stable")[:n]
     return same[order], distance[order]
 
-
+# %% ../../nbs/11_tables/40_answers.ipynb #bae1911e
 def other_ways(fitted, row, n, branch=None):
     "Training rows that reach the prediction of a `row` on other branches, nearest first."
     check_number("n", n, 1, integer=True)

@@ -34,7 +34,7 @@ TRUE, FALSE = ("True", "TRUE", "true"), ("False", "FALSE", "false")
 class UsageError(ValueError):
     "An error in the call, not in the table: in an option, or in the name of a file or a column."
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #8728fdf9
 def as_list(names):
     "The `names` as a list; a string is one name, and None is none."
     return [] if names is None else [names] if np.isscalar(names) else list(names)
@@ -198,7 +198,7 @@ class Form(Storage):
         rounded = np.array([float(f"{error:.3g}") for error in errors])  # 1.073 kg says too much
         return replace(self, turn=None).words(rounded)
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #a2b2bea9
 def date_in_words(form, days):
     "A number of `days` as a date."
     stamp = pd.Timestamp(0) + pd.Timedelta(days=form.start + days)
@@ -209,7 +209,7 @@ def date_in_words(form, days):
     stamp = stamp.round(step) if whole else stamp
     return stamp.strftime(form.pattern.replace("%q", str(stamp.quarter)).replace("%z", "+0000"))
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #79cd24f9
 def colons_in_words(form, number):
     "A `number` of hours or minutes with colons, in the pattern of training, such as 00:00:00."
     whole, _, decimals = form.pattern.partition(".")
@@ -222,7 +222,7 @@ def colons_in_words(form, number):
     end = f".{total % unit:0{len(decimals)}}" if decimals else ""
     return "-" * (number < 0) + ":".join(parts) + end
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #5798f75f
 IN_WORDS = {
     "date": date_in_words,
     "period": date_in_words,
@@ -268,7 +268,7 @@ def date_formats(cell):
         found = [guess_datetime_format(cell, dayfirst=day_first) for day_first in orders]
     return [form for form in found if form]
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #f034dacf
 def stamps_of(cells, form):
     """Dates `(N,)` of cells of text in a `form`, NaT if they are written in another way."""
     cells = cells.str.replace(r"Q([1-4])", lambda m: f"Q{3 * int(m[1]) - 2}", regex=True)
@@ -277,7 +277,7 @@ def stamps_of(cells, form):
     form = form.replace("%q", "%m")
     return pd.to_datetime(cells, format=form, errors="coerce", utc="%z" in form)
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #0763198d
 def as_dates(cells, style, known=None):
     """Cells as dates of one format, or None; `cells` `(N,)`."""
     given, there = known.pattern if known and known.kind == "date" else None, cells.dropna()
@@ -305,7 +305,7 @@ def of_colons(cell):
         parts[0] = parts[0] % 12 + 12 * (half in "Pp")
     return (-1 if sign else 1) * sum(part / 60**k for k, part in enumerate(parts))
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #2e3fc7b1
 def as_colons(cells, style, known=None):
     """Clock times, and durations such as 26:30:00 or 3:45, as hours or minutes; or None."""
     if not all(re.fullmatch(COLONS, cell) for cell in cells.dropna()):
@@ -323,7 +323,7 @@ def as_colons(cells, style, known=None):
     form = known if known and known.kind == "colons" else form
     return with_form(found, form) if len(whole) == 1 else None
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #46c4b7b0
 def as_durations(cells, style, known=None):
     """Durations such as PT1H30M, 2 days or 1h 30m as seconds, or None."""
     there = cells.dropna()
@@ -368,7 +368,7 @@ def parts_of(cell, style):
     written = f"{found['before'] or ''}{{}}{' ' if unit[:1].isalpha() else ''}{unit}"
     return number * 10.0 ** int(power) / share, flag, written
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #f786cde2
 def as_marked(cells, style, known=None):
     """Numbers with limits, errors, powers, ranges or one unit; or None."""
     distinct = cells.dropna().unique()
@@ -397,7 +397,7 @@ def as_marked(cells, style, known=None):
     form = Form("number", "" if written == "{}" else written, low=low)
     return with_form(cells.map(value).astype(float), form, "; ".join(told), marks)
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #e6a9eb0d
 CELL_READERS = (
     as_dates,
     as_colons,
@@ -431,7 +431,7 @@ def typed(column, style):
         return usable(without_codes(column, style), style)
     return from_text(column, style)
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #ca41efd5
 def without_codes(column, style):
     """The numbers of a `column` `(N,)`, codes of gaps in its `style` as NaN."""
     plain = isinstance(column.dtype, np.dtype) or column.notna().all()
@@ -440,7 +440,7 @@ def without_codes(column, style):
     column = column.astype(float)
     return column.mask(column.isin(style.codes)) if style.codes else column
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #71fe1b7e
 def usable(column, style):
     """The numbers of a `column` `(N,)`, and what is wrong with them, or None."""
     values = column.to_numpy(float) if column.dtype.kind in "iuf" else np.zeros(1)

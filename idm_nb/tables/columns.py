@@ -39,7 +39,7 @@ class NumberColumn(Storage):
     def labels(self):
         return [self.name]
 
-
+# %% ../../nbs/11_tables/36_columns.ipynb #a3617527
 @dataclass(frozen=True)
 class WordColumn(Storage):
     "A column of words: a coordinate for each of `words`, in multiples of `unit`; is a row `alone`?"
@@ -75,12 +75,12 @@ def letters_of(column):
     )
     return counter.transform(cells)
 
-
+# %% ../../nbs/11_tables/36_columns.ipynb #d29b60d8
 def unit_rows(counts, weights):
     "The `counts` `(N, k)` times the `weights` `(k,)`, rows of length one; sparse."
     return normalize(counts.multiply(weights).tocsr())
 
-
+# %% ../../nbs/11_tables/36_columns.ipynb #3e15e196
 @dataclass(frozen=True)
 class TextColumn(Storage):
     "A column of texts: `weights` `(4096,)` of groups of letters, `axes` `(4096, k)`, and `unit`."
@@ -118,7 +118,7 @@ def days_of(column):
     stamps = pd.to_datetime(column).astype("datetime64[us]")
     return np.where(stamps.notna(), stamps.astype("int64"), np.nan) / 8.64e10
 
-
+# %% ../../nbs/11_tables/36_columns.ipynb #798e36e7
 @dataclass(frozen=True)
 class DateColumn(Storage):
     "A column of dates: days in multiples of `unit` from `center`, and `cycles` by name."
@@ -187,7 +187,7 @@ def circle_of(column, form=None):
     every = column.dropna().unique()  # all hours of a day, not hours of a study
     return turn if not counted or (len(every) == turn and (every % 1 == 0).all()) else None
 
-
+# %% ../../nbs/11_tables/36_columns.ipynb #a3b1c03a
 @dataclass(frozen=True)
 class CircleColumn(Storage):
     "A column on a circle of length `turn`: its sine and cosine, in multiples of `unit`."
@@ -216,7 +216,7 @@ def as_dense(X):
     "A dense or sparse `X` as an array."
     return X.toarray() if sp.issparse(X) else X
 
-
+# %% ../../nbs/11_tables/36_columns.ipynb #6c90d7a2
 def all_coordinates(parts):
     "List `parts` of rows as one array, or as a CSR matrix if some are sparse and there are many columns."
     if not any(map(sp.issparse, parts)):
@@ -224,7 +224,7 @@ def all_coordinates(parts):
     found = sp.hstack(parts, "csr") if len(parts) > 1 else parts[0]
     return found if is_wide(found) else as_dense(found)
 
-
+# %% ../../nbs/11_tables/36_columns.ipynb #ce419e34
 @dataclass(frozen=True)
 class SparseColumns(Storage):
     "A column of sparse rows: the names of their `columns`, and the standard deviations `(m,)` of these."
@@ -275,7 +275,7 @@ class ColumnPlan(Storage):
     data: bool = False
     turn: float | None = None
 
-
+# %% ../../nbs/11_tables/36_columns.ipynb #7c1acaa7
 def plan_of(column, use=None, turn=None, form=None):
     """The `ColumnPlan` of a typed `column`, which is data unless it has another `use`; `turn` is the
     length of its circle, `form` its `Form`."""
@@ -292,7 +292,7 @@ def plan_of(column, use=None, turn=None, form=None):
         use = use.replace("circle", f"circle of {turn:.6g}") if turn else use
     return ColumnPlan(column.name, kind, gaps, distinct, use, data, turn)
 
-
+# %% ../../nbs/11_tables/36_columns.ipynb #3b43cafc
 def use_as_data(column, kind, gaps, distinct):
     "The kind of a typed `column` of data, and what is done with it."
     if distinct < 2 and not (distinct and gaps and kind == "words"):
@@ -306,7 +306,7 @@ def use_as_data(column, kind, gaps, distinct):
         use = "days" + "".join(f", time of {cycle}" for cycle in DateColumn.of(column).cycles)
     return kind, use + "; gaps filled, and marked" * bool(gaps)
 
-
+# %% ../../nbs/11_tables/36_columns.ipynb #8c79e06e
 TOGETHER = r"batch|donor|patient|subject|individual|embryo|animal|mouse|replicate|sample|orig.ident"
 TOGETHER = rf"(^|.*[^a-z])({TOGETHER})s?([^a-z]*(id|no|nr|number|name|code))?[^a-z]*"
 
@@ -328,7 +328,7 @@ def numbers_of_columns(frame):
     table = np.column_stack([plain(column) * 1.0 for _, column in frame.items()])
     return np.where(np.isnan(table), np.nanmedian(table, axis=0), table)
 
-
+# %% ../../nbs/11_tables/36_columns.ipynb #6b87b6f3
 def number_columns(frame, names, standard):
     "Encoders of columns of numbers."
     values = frame[names].to_numpy(float) if names else np.empty((len(frame), 0))
@@ -444,7 +444,7 @@ def differing(encoder, X, rows, other, other_rows, names):
     far = np.abs(as_dense(X[:, k])[rows] - as_dense(other[:, k])[other_rows]) > FAR * unit
     return np.logical_or.reduceat(far, np.cumsum([0, *map(len, own[:-1])]), axis=1)
 
-
+# %% ../../nbs/11_tables/36_columns.ipynb #a9884698
 def cells_of(encoder, frame, names):
     "The columns `names` of a `frame`, also those in sparse rows of an `encoder`, a DataFrame."
     found = {name: frame[name] for name in names if name in frame}
@@ -454,7 +454,7 @@ def cells_of(encoder, frame, names):
         found.update(zip(own, rows.toarray().T))
     return pd.DataFrame({name: found[name] for name in names}, frame.index)
 
-
+# %% ../../nbs/11_tables/36_columns.ipynb #6de01271
 def surprises(encoder, frame):
     "Lists [column, rows, example, kind] of a `frame`: words, and gaps, that training had not."
     words, gaps = [], []

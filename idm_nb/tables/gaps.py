@@ -111,7 +111,7 @@ def patterns(gaps):
     rows = np.split(order, np.flatnonzero(np.diff(kind[order])) + 1)
     return [(np.flatnonzero(own), rows) for own, rows in zip(sets, rows) if own.any()]
 
-
+# %% ../../nbs/11_tables/37_gaps.ipynb #35933be2
 def lent(donors, X, gaps):
     "Encoded rows `X` `(q, m)`, with cells in the `gaps` `(q, k)` as in their first copies."
     raw = np.where(gaps, np.nan, as_dense(X[:, : donors.width]))
@@ -119,7 +119,7 @@ def lent(donors, X, gaps):
         raw[piece] = donors.copies(raw[piece])[:, 0]
     return all_coordinates([raw, X[:, donors.width :]])
 
-
+# %% ../../nbs/11_tables/37_gaps.ipynb #542c8b3f
 def means_over_copies(donors, call, X, gaps):
     "Means `(q, w)` of `call` over all copies of rows `X` `(q, m)` with `gaps` `(q, k)`."
     marks, found = np.zeros(len(donors.encoder.marked)), []
@@ -144,12 +144,12 @@ def hidden_by_gaps(donors, estimate, X):
     hidden[some] = squares_about(estimate.values(X[some]), mean, square)
     return hidden
 
-
+# %% ../../nbs/11_tables/37_gaps.ipynb #0642d388
 def squares_about(values, mean, square):
     "Mean squares about `values`, from the `mean` and the mean `square`."
     return np.maximum(square - mean**2, 0) + (mean - values) ** 2
 
-
+# %% ../../nbs/11_tables/37_gaps.ipynb #bb4fa8c4
 def with_lent_cells(donors, rows):
     "TrainingRows `rows` whose points have cells of other rows in the gaps."
     cells = lent(donors, rows.X, donors.marked(rows.X))

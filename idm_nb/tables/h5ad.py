@@ -32,7 +32,7 @@ def places_of(names, known, what):
             raise ValueError(f"gene {doubled!r} occurs twice: {UNIQUE}")
     return np.array([place[name] for name in known])
 
-
+# %% ../../nbs/11_tables/33_h5ad.ipynb #22a1a80d
 class RowsDtype(ExtensionDtype):
     "The type of a column of sparse rows."
 
@@ -42,7 +42,7 @@ class RowsDtype(ExtensionDtype):
     def construct_array_type(cls):
         return SparseRows
 
-
+# %% ../../nbs/11_tables/33_h5ad.ipynb #49df5560
 class SparseRows(Storage, ExtensionArray):
     "A column of a data frame, each cell of which is a row of a sparse matrix; `table` `(N, m)`."
 
@@ -107,7 +107,7 @@ def are_counts(X, counts=None):
         )
     return entries.dtype.kind in "iu"
 
-
+# %% ../../nbs/11_tables/33_h5ad.ipynb #b0194ac2
 def log_per_cell(X):
     "Counts `X` `(N, m)`, dense or sparse, as `log(1 + x)` of counts per ten thousand."
     if X.shape[0] and X.min() < 0:

@@ -49,7 +49,7 @@ def as_text(value):
     text = "" if value is None or value != value else str(value)
     return " " + text if text[:1] in ("=", "+", "-", "@") and not is_number(text) else text
 
-
+# %% ../../nbs/11_tables/35_pieces.ipynb #d4619a9b
 def write_lines(file, frames, mark=",", header=True):
     "Write frames as lines, the first with the names of the columns."
     for k, frame in enumerate(frames):
@@ -58,13 +58,13 @@ def write_lines(file, frames, mark=",", header=True):
         names = list(map(as_text, frame.columns)) if header and k == 0 else False
         frame.to_csv(file, sep=mark, header=names, index=False, lineterminator="\n")
 
-
+# %% ../../nbs/11_tables/35_pieces.ipynb #29b39b21
 def write_text(kind, path, frames, count=None):
     "Write a CSV or TSV file, which may be compressed."
     with PACKED.get(kind[4:], open)(path, "wt", encoding="utf-8", newline="") as file:
         write_lines(file, frames, "\t" if kind.startswith(".tsv") else ",")
 
-
+# %% ../../nbs/11_tables/35_pieces.ipynb #09a7495e
 def write_npy(path, frames, count):
     "Write one matrix of numbers with `count` rows."
     whole, row = None, 0
@@ -74,14 +74,14 @@ def write_npy(path, frames, count):
         whole[row : row + len(frame)] = frame.to_numpy(float)
         row += len(frame)
 
-
+# %% ../../nbs/11_tables/35_pieces.ipynb #ade047f8
 def write_npz(path, frames, count):
     "Write an array for each column, words as text, empty for a gap."
     text = lambda column: column.where(column.notna(), "").to_numpy(str)
     array = lambda column: text(column) if column.dtype.kind == "O" else column.to_numpy()
     np.savez_compressed(path, **{n: array(column) for n, column in pd.concat(frames).items()})
 
-
+# %% ../../nbs/11_tables/35_pieces.ipynb #e9afaa35
 def write_arrow(kind, path, frames, count):
     "Write a Parquet or feather file."
     import pyarrow as pa
@@ -112,7 +112,7 @@ def write_table(path, columns, like=None):
     frame = pd.DataFrame(dict(columns))
     WRITERS[ending(like or path)](path, [frame], len(frame))
 
-
+# %% ../../nbs/11_tables/35_pieces.ipynb #592b9d20
 def check_target(target):
     "The path of a result, checked; None for `-`, which is printed."
     if str(target) == "-":
@@ -125,7 +125,7 @@ def check_target(target):
         raise UsageError(f"--out {target}: there is no folder {target.parent}")
     return target
 
-
+# %% ../../nbs/11_tables/35_pieces.ipynb #c0f4c243
 def check_words(frame, target):
     "The `frame`; an error if it holds words and `target` is a matrix."
     words = [name for name, kind in frame.dtypes.items() if kind.kind == "O"]
@@ -176,7 +176,7 @@ def results_of_pieces(call, source, style, target, rows=10_000, n_jobs=None, ver
         done.add(k, result)
     return done
 
-
+# %% ../../nbs/11_tables/35_pieces.ipynb #a53d894d
 def write_frames(frames, target, seen=lambda frame: None):
     "Write `frames` to the file `target`, or print them if it is None; returns the number of rows."
     count = 0

@@ -36,14 +36,14 @@ def distinct(names, source, then):
         raise ValueError(f"{source} has two columns named {doubled[0]!r}: rename {then}")
     return names
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #04b4b714
 def is_gap(column):
     "Mask of the gaps of a `column` as it was read."
     if column.dtype.kind in "biufmMR":
         return column.isna()
     return column.isna() | column.map(lambda c: isinstance(c, str) and not c.strip())
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #e8d3bec1
 def coded(column, style):
     "Number of the cells of a `column` that are one of the codes for gaps in a `style`."
     if column.dtype.kind in "iuf":
@@ -166,7 +166,7 @@ def as_pandas(frame):
         what = "a path, a data frame, or a dict from names to columns"
         raise TypeError(f"a table is {what}, got {type(frame).__name__}") from None
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #90cbf7a6
 def table_of(frame, style=None, source="table", index=None, notes=(), first=1):
     "The `Table` of a data frame of any library, or a dict of columns `(N,)`; `first` row's number."
     style, notes = style or Style(), list(notes)
@@ -210,7 +210,7 @@ def typed_frame(frame, style):
         said=[f"column {n!r}: {own['told']}" for n, own in traits.items() if own.get("told")],
     )
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #d9ef84b1
 def without_blank(frame):
     "A `frame` without its empty rows, and notes about them; the others keep their numbers."
     blank = np.ones(len(frame), dtype=bool)
@@ -220,12 +220,12 @@ def without_blank(frame):
             return frame, []
     return frame[~blank], [f"{blank.sum()} empty rows are left out"] * bool(blank.any())
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #b5645610
 def with_values(frame, columns):
     "A `frame` with other values in some columns, or further ones: `columns`, a dict by name."
     return pd.DataFrame({**dict(frame.items()), **columns}, index=frame.index)
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #e7d9fb2f
 def apart(columns, names):
     "A dict of `columns` in which those that are named as one of `names` get `_in_table`."
     return {f"{n}_in_table" if n in names else n: column for n, column in columns.items()}
@@ -244,18 +244,18 @@ def open_zip(path, mode="rb", **text):
         file = archive.open(names[0])
     return TextIOWrapper(file, **text) if "t" in mode else file
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #20a5bb74
 def open_packed(path, mode, **text):
     "The file at `path`, which may be compressed, open in a `mode`, with options for `text`."
     return {**PACKED, ".zip": open_zip}.get(Path(path).suffix.lower(), open)(path, mode, **text)
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #a237d2e5
 def ending(path):
     "The ending of a file name, `path`, in lower case, with the one before .gz or .bz2."
     kinds = [kind.lower() for kind in Path(path).suffixes[-2:]]
     return "".join(kinds if kinds[-1:] and kinds[-1] in PACKED else kinds[-1:])
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #57d94b89
 def separator(lines):
     "The mark that separates the cells of most of some `lines`."
 
@@ -268,7 +268,7 @@ def separator(lines):
     best = max("\t;|,", key=agreeing)
     return best if agreeing(best) or not all(" " in line.strip() for line in lines) else " "
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #d09397c5
 def encoding_of(path, style):
     "The encoding of a text file at `path`: that of `style`, or UTF-8, or UTF-16 if marked so."
     with open_packed(path, "rb") as file:
@@ -279,7 +279,7 @@ def encoding_of(path, style):
         raise not_text(path, encoding, style)
     return encoding
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #ef2ffc4b
 def not_text(path, encoding, style):
     "The error for a file at `path` that is not text in the `encoding`."
     kind, latin = encoding.removesuffix("-sig").upper(), style.option("encoding", "latin-1")
@@ -296,7 +296,7 @@ class Heading:
     named: bool
     notes: list
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #c49e5970
 def heading(first, path, style):
     "The `Heading` of a table."
     if all(not cell or is_number(cell, style) for cell in first):
@@ -309,7 +309,7 @@ def heading(first, path, style):
     index = style.index or ("index" if nameless else None)
     return Heading(distinct(names, path, "one of them"), unnamed, index, True, notes)
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #858c2190
 def named_columns(frame, head, path, style):
     "A frame without the unnamed columns, which must have no entry."
     lost = [name for name in head.unnamed if not is_gap(frame[name]).all()]
@@ -328,7 +328,7 @@ def too_wide(path, style, names, cells, line=None):
         f"before the first name if the first column names the rows"
     )
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #dce96cd7
 def first_lines(file, path, style):
     "What the first lines of a CSV file tell: the mark between cells, the `Heading`, lines above the rows."
     lines = list(islice(file, style.skip, style.skip + 200))
@@ -386,7 +386,7 @@ def text_frames(path, style, rows=None):
     except UnicodeError:
         raise not_text(path, encoding, style) from None
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #fda0f8c7
 def next_frame(reader, path, style, names, above):
     "The next rows of a `reader` of pandas, or None; a line with more than `names` cells is an error."
     with warnings.catch_warnings():
@@ -422,14 +422,14 @@ def read_sheet(path, style):
     told = [f"read sheet {sheet!r}; others: {', '.join(others)} (option sheet)"] * bool(others)
     return table_of(frame.infer_objects(), style, path, head.index, [*head.notes, *told])
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #05aca5b9
 def array_columns(name, array, path):
     """Columns of an array, a dict: one, or `name0, name1, ...`; `array` `(N,)`."""
     if array.ndim not in (1, 2):
         raise ValueError(f"{path}: {name} has {array.ndim} dimensions; a table has one or two")
     return {name: array} if array.ndim == 1 else {f"{name}{i}": c for i, c in enumerate(array.T)}
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #ae7ad7b5
 def array_frames(path, style=None, rows=None, array=None):
     """Frames of at most `rows` rows of an NPY matrix, or of an `array`: the columns `c0, c1, ...`."""
     try:
@@ -457,7 +457,7 @@ def read_arrays(path, style):
     own = {name: [*part] for name, part in found.items() if name not in columns}
     return replace(table_of(columns, style, path), arrays=own)
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #df64366f
 def arrow_frames(path, style, rows=None):
     """Frames of about `rows` rows of a Parquet or feather file; a frame's index names the rows."""
     import pyarrow as pa
@@ -475,7 +475,7 @@ def arrow_frames(path, style, rows=None):
     for batch in batches:
         yield with_index(batch.to_pandas()), None, []
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #f195be08
 def read_records(path, style):
     """Table of a JSON file: a list of records, one record a line (`.jsonl`), or columns by name."""
     text = Path(path).read_text(encoding=style.encoding or "utf-8-sig")
@@ -489,7 +489,7 @@ def read_records(path, style):
         raise ValueError(f"{path}: column {lists.idxmax()!r} holds lists, not one value a row")
     return table_of(frame, style, path)
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #a6a1d8d0
 def with_index(frame):
     """A `frame` whose index has a name, unless it only counts the rows."""
     if isinstance(frame.index, (pd.RangeIndex, pd.MultiIndex)):
@@ -504,7 +504,7 @@ def read_cells(path, style):
     table = table_of(columns, style, path, "cell", [COUNTED] * counts)
     return replace(table, data=data, counts=counts, scale="none")
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #f79434a8
 PARQUET, FEATHER, EXCEL = (".parquet", ".pq"), (".feather", ".arrow"), (".xlsx", ".xlsm")
 FRAMES = {  # read in pieces: frames, the column that names the rows, and notes
     **dict.fromkeys([*TEXT, ".zip"], text_frames),
@@ -533,7 +533,7 @@ def check_file(path):
         raise ValueError(f"{path} is empty")
     return path
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #6ac583ef
 def tables_of(source, style=None, rows=None):
     "Each a `Table`: at most `rows` rows (None: all) of a file, an array or a `Table`, numbered on."
     style, first = style or Style(), 1

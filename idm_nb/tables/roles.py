@@ -113,7 +113,7 @@ def features_of(table, names, order=None):
     values, forms, notes = zip(*(feature_of(table, name, order) for name in names))
     return np.column_stack(values), list(forms), sum(notes, [])
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #fbce7055
 def feature_of(table, name, order):
     "The column `name` of a `Table` as numbers `(N,)`, NaN for gaps, its `Form`, and notes on it."
     column, notes, form = table.frame[name], [], table.forms.get(name, Form("number"))
@@ -139,7 +139,7 @@ def feature_of(table, name, order):
         notes.append(f"{told}without an order, use a classifier, and pass {name!r} as label")
     return values, form, notes
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #fe040927
 def ordered(table, name, order):
     "A feature of words as 0, 1, 2, ... `(N,)`, NaN for gaps, and its `Form`."
     column = table.frame[name]
@@ -159,7 +159,7 @@ def ordered(table, name, order):
         raise UsageError(f"order does not name {missing[0]!r}, a word of the feature {name!r}")
     return column.map({word: float(k) for k, word in enumerate(order)}).to_numpy(float), known
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #0860d889
 def as_told(column, form):
     "A typed `column` of a feature with a `Form` as it was written, `(N,)`."
     if column.dtype.kind == "M":
@@ -212,7 +212,7 @@ def circles_of(table, circular, angle, features):
     found = {n: circle_of(c, table.forms.get(n)) for n, c in table.frame.items() if n not in given}
     return {name: turn for name, turn in {**found, **given}.items() if turn}, given
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #7d32ff4d
 def mark_of(name, table):
     "The column of a `Table` some of whose cells the column `name` marks, or None."
     owner = name.removesuffix(BELOW).removesuffix(ABOVE)
@@ -296,7 +296,7 @@ def read_or_drawn(source, style, landmarks, seed, features, verbose):
     table = replace(table, frame=frame, problems=problems, notes=notes, data=data, forms=forms)
     return table, sum(count for count, *_ in every)
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #ed53116d
 def traits(table, features):
     "What a piece tells: how many rows, which have features; kinds, problems and forms of columns."
     kinds = {name: "f" if c.dtype.kind in "iu" else c.dtype.kind for name, c in table.frame.items()}
@@ -305,7 +305,7 @@ def traits(table, features):
     own = [name for name, form in table.forms.items() if form.pattern or form.kind != "date"]
     return len(table), table.rows[known], kinds, table.problems, own
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #1aca4330
 def whole_columns(every):
     "Columns of words, columns without one kind, and problems, by the `traits` of `every` piece."
     names = list(every[0][2])
@@ -348,14 +348,14 @@ def split_rows(n, share, groups, seed):
     size = np.cumsum(np.bincount(labels)[order])
     return np.isin(labels, order[size <= share * n])
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #2c38d0f6
 def too_few(table, count, kept=0):
     "The error for a `table` that leaves `count` rows to fit, and others that are `kept` back."
     more = f"; {kept} kept back (option holdout)" * bool(kept)
     few = f"leaves {count} rows to fit: at least {FEWEST_TO_FIT} are needed"
     return ValueError(f"{table.source} {few}{more}")
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #405acfd7
 def rows_to_fit(table, truth, groups, options):
     "Places of the rows to fit, and of those to keep back; `truth` `(N, n)`, `groups` `(N,)`."
     known = np.flatnonzero(np.isfinite(truth).all(axis=1))
@@ -365,7 +365,7 @@ def rows_to_fit(table, truth, groups, options):
         raise too_few(table, (~out).sum(), out.sum())
     return known[~out], known[out]
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #fdaab11a
 def without_constant(roles, frame, source):
     "`Roles` without the data columns that have one value in the rows that are fitted, a `frame`."
     now = {name: plan_of(frame[name]) for name in roles.data}
@@ -376,7 +376,7 @@ def without_constant(roles, frame, source):
     plans = [lost.get(plan.name, plan) for plan in roles.plans]
     return replace(roles, plans=plans, notes=[*roles.notes, *notes])
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #df1bcae8
 def weights_of(table, weight):
     "Weights `(N,)` of the rows of a `Table`: a column, an array of `(N,)`, or None."
     if weight is None or isinstance(weight, str):
@@ -386,7 +386,7 @@ def weights_of(table, weight):
         raise ValueError(f"sample_weight has the shape {many}; give the name of a column")
     return np.asarray(weight, dtype=float)
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #f26b2c2e
 def groups_of(table, name):
     "Groups `(N,)` of the rows of a `Table`, `table`: the column `name`; None if it is None."
     if name is None:

@@ -38,14 +38,14 @@ def representation(adata, use_rep):
     found = adata.obsm[use_rep]
     return np.asarray(found.toarray() if sparse.issparse(found) else found, dtype=float)
 
-
+# %% ../../nbs/11_tables/43_single_cells.ipynb #e366e772
 def column_of(adata, name):
     "The column `name` of `adata.obs`."
     if name not in adata.obs:
         raise ValueError(f"obs has no column {name!r}; it has {', '.join(map(str, adata.obs))}")
     return adata.obs[name]
 
-
+# %% ../../nbs/11_tables/43_single_cells.ipynb #8034355d
 def numbers_in_obs(adata, name):
     "The column `name` of `adata.obs` as numbers `(N,)`, NaN where it has none."
     column = column_of(adata, name)
@@ -63,7 +63,7 @@ def numbers_in_obs(adata, name):
         raise ValueError(f"obs[{name!r}] {what}: give NaN there, and they are placed as new cells")
     return found
 
-
+# %% ../../nbs/11_tables/43_single_cells.ipynb #ca717b73
 def turn_of(model):
     "Orthogonal matrix `(k, k)` that brings the two `viewing_axes` of a `model` to the front."
     held_out = model.map_.place(None).values
@@ -96,7 +96,7 @@ def result_columns(features, values, errors, placed):
     errors = {f"std{end}": column for end, column in zip(ends, errors.T)}
     return {**predictions, **errors, "branch": placed.branch, "novel": placed.novel}
 
-
+# %% ../../nbs/11_tables/43_single_cells.ipynb #b214b47d
 def write_results(cells, model, coordinates, columns, key_added):
     """Write `coordinates` `(N, k)` and `columns` `(N,)` into the table `cells`, in place of those of a
     map before; the branch is a category."""
@@ -111,7 +111,7 @@ def write_results(cells, model, coordinates, columns, key_added):
         cells.obs[f"{key_added}_{name}"] = column
     cells.obsm[f"X_{key_added}"] = coordinates @ turn_of(model)
 
-
+# %% ../../nbs/11_tables/43_single_cells.ipynb #39e88cc8
 def summary(model, counts=False):
     "The entry of `uns` for a map: numbers, text and arrays, which `.h5ad` files can store."
     verdict, branches = model.verdict_, model.branches_
@@ -191,7 +191,7 @@ def fit(adata, key, *, use_rep="X_pca", groups=None, counts=None, key_added="idm
     }
     return model
 
-
+# %% ../../nbs/11_tables/43_single_cells.ipynb #91090518
 def project(adata, model, *, use_rep="X_pca", counts=None, key_added="idm", reference=None):
     """Place the cells of another table by a fitted map, and write the results into it.
 

@@ -158,7 +158,7 @@ def columns_to_compare(frame, X, encoder, described):
         table.append(column * unit if plain else number)
     return np.column_stack(table), encoder.labels()
 
-
+# %% ../../nbs/11_tables/42_table_map.ipynb #eeec3be8
 def contrast_of(fitted):
     "`BranchContrast` of the training rows of a FittedTable, in the columns of the table."
     rows, name, described = fitted.rows, fitted.roles.features[0], fitted.roles.described
@@ -167,7 +167,7 @@ def contrast_of(fitted):
     table, names = columns_to_compare(rows.frame, X, fitted.encoder, described)
     return branch_contrast(graph, X, groups=rows.groups, name=name, table=table, columns=names)
 
-
+# %% ../../nbs/11_tables/42_table_map.ipynb #7c30588e
 def few_groups(*parts):
     "The number of groups of `SomeRows` if the signs of so few are never rare enough, else 0."
     groups = [rows.groups for rows in parts if rows.groups is not None]
@@ -222,7 +222,7 @@ def set_landmarks(model, n, long):
     if model.landmarks is None and long:
         model.set_params(landmarks=min(MOST_LANDMARKS, n))
 
-
+# %% ../../nbs/11_tables/42_table_map.ipynb #6c219aa7
 def column_of_groups(table, frame, roles):
     "The column that likely names groups of the rows of a `Table`, and a caution; or None, None."
     unnamed = [plan.name for plan in roles.plans if plan.use == UNNAMED]

@@ -63,7 +63,7 @@ def unseen(rows, kept, coding, donors, estimate, rng):
             found.append((*of(asked), new.fit_rows(learned, refits=False)))
     return found or [(*of(rows), estimate)]
 
-
+# %% ../../nbs/11_tables/39_weights.ipynb #2c7e275a
 def shuffled(X, owners, rng):
     "For each column the rows `X` `(N, m)` five times, with its coordinates permuted among the rows."
     for k in range(owners.max() + 1):
@@ -83,7 +83,7 @@ def column_relevance(encoder, judged, rng, level=0.05, draws=199):
     values, drawn = growth_with_draws(np.vstack(growth), np.vstack(truth), groups, draws, rng)
     return Relevance.of(encoder.names, values, drawn, "permutation", level)
 
-
+# %% ../../nbs/11_tables/39_weights.ipynb #a6c3834f
 def relevance_of(fitted):
     "`Relevance` of the columns of a FittedTable, as its fit computes it."
     if fitted.encoder.many:
@@ -92,7 +92,7 @@ def relevance_of(fitted):
     judged = unseen(fitted.rows, fitted.kept, fitted.coding, fitted.donors, estimate, rng)
     return column_relevance(fitted.encoder, judged, rng)
 
-
+# %% ../../nbs/11_tables/39_weights.ipynb #4686acaf
 def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
     "`Relevance` for sparse rows: shares of the variation of columns that the map explains."
     few = lambda rows: rows.groups is not None and len(np.unique(rows.groups)) < LEAST_GROUPS
@@ -125,7 +125,7 @@ def column_weights(relevance, r2, owners, X):
     variance = np.bincount(owners, X[~far_features(X)].var(axis=0))  # without misprints
     return np.sqrt(known / np.maximum(variance, 1e-12) + shared), np.sqrt(shared)
 
-
+# %% ../../nbs/11_tables/39_weights.ipynb #7ffb0bd0
 def places_of_words(judged, unit, own, share):
     """Places `(k, r)` of the k words of a column: differences are those of predictions; `own`
     `(k,)`, `share` `(k,)`."""
@@ -139,7 +139,7 @@ def places_of_words(judged, unit, own, share):
     places = vectors * sizes
     return places / max(np.sqrt(share @ np.sum(places**2, axis=1)), 1e-300)
 
-
+# %% ../../nbs/11_tables/39_weights.ipynb #f9c36d5c
 def stretch_of(encoder, judged, relevance, r2, X):
     "Matrix `(m, k)` that takes coordinates to those in which distances are relevant; `X` `(N, m)`."
     owners = encoder.owners
