@@ -13,9 +13,10 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import Parallel, delayed
 from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, lobpcg
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.spatial import cKDTree
 from scipy.special import gammaln, hyp0f1
 from sklearn.metrics import euclidean_distances
@@ -591,12 +592,10 @@ def with_missing_pairs(matrix, values, vectors, rng):
 
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #056d58d6
 def rayleigh_ritz(matrix, vectors):
-    "Best eigenpairs of a symmetric `matrix` in the span of `vectors` `(N, n)`, increasing, and residuals."
+    "Best eigenpairs of a symmetric `matrix` in the span of `vectors` `(N, n)`, increasing."
     basis = np.linalg.qr(vectors.astype(float))[0]
-    image = matrix @ basis
-    values, turn = eigh(basis.T @ image)
-    vectors = basis @ turn
-    return values, vectors, np.linalg.norm(image @ turn - vectors * values, axis=0)
+    values, turn = eigh(basis.T @ (matrix @ basis))
+    return values, basis @ turn
 
 
 def krylov_eigenpairs(matrix, n, rng):
@@ -606,7 +605,67 @@ def krylov_eigenpairs(matrix, n, rng):
     return eigsh(matrix, n, which="LA", v0=v0, ncv=ncv, maxiter=20 * size, tol=1e-10)
 
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #08c186e7
-GROUP = 8  # rows, in the order of the matrix, that are one row of the coarse matrix
+def side_by_side(call, parts):
+    "List of `call(part)`; several parts run in threads."
+    if len(parts) == 1:
+        return [call(parts[0])]
+    return Parallel(n_jobs=-1, prefer="threads")(delayed(call)(part) for part in parts)
+
+
+class RowBlocks:
+    "Sparse matrix in blocks of rows: products have the same bits for any number of threads."
+
+    def __init__(self, matrix):
+        self.parts = [matrix[rows] for rows in chunks(matrix.shape[0], 1, 2**16)]
+
+    def __matmul__(self, x):
+        return np.concatenate(side_by_side(lambda part: part @ x, self.parts))
+
+
+def gram(a, b):
+    "Products `(k, l)` of the columns of `a` `(N, k)` and `b` `(N, l)`; blocks are summed in double."
+    product = lambda rows: (a[rows].T @ b[rows]).astype(float)
+    return sum(side_by_side(product, chunks(len(a), 1, 2**16)))
+
+
+def times(a, turn):
+    "Combinations `(N, l)` of the columns of `a` `(N, k)`, in its precision."
+    turn = turn.astype(a.dtype)
+    return np.concatenate(side_by_side(lambda rows: a[rows] @ turn, chunks(len(a), 1, 2**16)))
+
+# %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #0ba673b7
+def least_in_span(overlap, energy, n):
+    "The `n` least eigenvalues of `energy` `(k, k)` by `overlap`, and their combinations `(k, n)`."
+    size = 1 / np.sqrt(np.maximum(np.diag(overlap), 1e-300))
+    values, turn = np.linalg.eigh(size[:, None] * overlap * size)
+    kept = values > 1e-6 * values[-1]  # what is below is rounding in single precision
+    turn = size[:, None] * turn[:, kept] / np.sqrt(values[kept])
+    values, inner = np.linalg.eigh(turn.T @ ((energy + energy.T) / 2) @ turn)
+    return values[:n], turn @ inner[:, :n]
+
+
+def least_eigenpairs(matrix, vectors, n, near_inverse, enough, most=48):
+    """The least eigenpairs of a `matrix` `(N, N)` by LOBPCG from `vectors` `(N, b)`, b above `n`; None if an
+    eigenvalue is not known to a tenth of the span after 16 steps, or not to `enough` after `most`."""
+    b = vectors.shape[1]
+    basis, image = vectors, matrix @ vectors
+    for step in range(most):
+        values, turn = least_in_span(gram(basis, basis), gram(basis, image), b)
+        change = turn.copy()
+        change[:b] = 0  # the part that is new is a direction of the next step
+        turn = np.hstack([turn, change]) if step else turn
+        basis, image = times(basis, turn), times(image, turn)
+        now = basis[:, :b]
+        missed = image[:, :b] - now * np.float32(values)
+        squares = np.einsum("ij,ij->j", missed, missed, dtype=float)[:n]
+        error = np.max(squares / np.maximum(values[-1] - values[:n], 1e-300))
+        error /= max(values[n - 1] - values[0], 1e-300)
+        if error <= enough or (step >= 16 and error > 0.1):
+            return (values, now) if error <= enough else None
+        new = near_inverse(missed)
+        new -= times(now, gram(now, new))
+        basis, image = np.hstack([basis, new]), np.hstack([image, matrix @ new])
+    return None
 
 
 def conjugate_gradients(matrix, right, share=0.1, most=200):
@@ -625,66 +684,66 @@ def conjugate_gradients(matrix, right, share=0.1, most=200):
         way = missed + size / np.maximum(before, tiny) * way
     return found
 
+# %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #7fa1f7cb
+GROUP = 8  # rows, in the order of the matrix, that are one row of the coarse matrix
 
-def two_grid_eigenpairs(matrix, n, rng):
-    """The `n` largest eigenpairs of a `matrix` `(N, N)` with its rows in the order of a tree, or None if they
-    are not found soon."""
-    work, size, block = matrix.astype("f4"), matrix.shape[0], n + max(8, n // 4)
+
+def many_grid_eigenpairs(matrix, n, rng, enough=1e-5):
+    """The largest eigenpairs of a `matrix` `(N, N)`, `n` of them to `enough` of their span and some more, rows in
+    the order of a tree; decreasing. None if they are not found soon."""
+    size, block = matrix.shape[0], n + max(8, n // 4)
+    if size <= max(1000, 40 * block):
+        values, vectors = small_eigenpairs(matrix, block, rng)
+        return values[::-1], vectors[:, ::-1].astype("f4")
+    work = sp.csr_matrix((matrix.data.astype("f4"), matrix.indices, matrix.indptr), matrix.shape)
     group = np.arange(size) // GROUP
     average = np.float32(1 / np.sqrt(np.bincount(group)[group]))
     average = sp.csr_matrix((average, group, np.arange(size + 1)))
-    coarse = (average.T @ (work @ average)).tocsr()
-    v0 = rng.uniform(0.5, 1.5, coarse.shape[0]).astype("f4")
-    values, start = eigsh(coarse, block - 4, which="LA", v0=v0, tol=1e-3)
-    shift = np.float32(values.max() + max(0.1 * np.ptp(values) / block, 1e-6 * abs(values).max()))
-    shifted = (shift * sp.eye_array(len(v0), dtype="f4") - coarse).tocsr()
-    gaps = (shift - values)[:, None]
+    restrict = average.T.tocsr()
+    coarse = restrict @ (work @ average)
+    found = many_grid_eigenpairs(coarse, n, rng, 0.01)
+    if found is None:
+        return None
+    values, start = found
+    margin = max(0.1 * np.ptp(values) / block, 1e-6 * abs(values).max())
+    shift = np.float32(values.max() + margin)
+    below = lambda matrix: RowBlocks(shift * sp.eye_array(matrix.shape[0], dtype="f4") - matrix)
+    fine, coarse, gaps = below(work), below(coarse), np.float32(shift - values)[:, None]
 
-    def inverse(x):
-        right = average.T @ x
+    def near_inverse(missed):
+        right = restrict @ missed
         known = start @ ((start.T @ right) / gaps)
-        rest = conjugate_gradients(shifted, right - shifted @ known)
-        return x + average @ (known + rest)
+        rest = conjugate_gradients(coarse, right - coarse @ known)
+        return missed + average @ (known + rest)
 
-    near_inverse = LinearOperator(work.shape, matvec=inverse, matmat=inverse, dtype=work.dtype)
-    vectors = work @ np.hstack([average @ start, rng.normal(size=(size, 4)).astype("f4")])
-    for steps in (16, 8, 8, 16):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the residuals below decide
-            vectors = lobpcg(work, vectors, M=near_inverse, maxiter=steps, tol=1e-30)[1]
-        values, vectors, missed = rayleigh_ritz(matrix, vectors)
-        error = np.max(missed[-n:] ** 2 / np.maximum(values[-n:] - values[0], 1e-300))
-        if error <= 1e-5 * (values[-1] - values[-n]):
-            return values[-n:], vectors[:, -n:]
-        if error > 0.1 * (values[-1] - values[-n]):
-            break
-        vectors = vectors.astype("f4")
-    return None
+    vectors = np.hstack([average @ start, np.float32(rng.normal(size=(size, 4)))])
+    found = least_eigenpairs(fine, shift * vectors - fine @ vectors, n, near_inverse, enough)
+    return found and (shift - found[0], found[1])
 
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #6dac822f
-def sparse_eigenpairs(matrix, n, rng):
-    "The `n` largest eigenpairs of a sparse symmetric `matrix` `(N, N)` with many rows."
-    many = matrix.shape[0] >= max(LARGE, 100 * n)
-    found = two_grid_eigenpairs(matrix, n, rng) if many else None
-    if found is None:
-        vectors = with_missing_pairs(matrix, *krylov_eigenpairs(matrix, n, rng), rng)[1]
-        found = rayleigh_ritz(matrix, vectors)[:2]
-    return found
+def small_eigenpairs(matrix, n, rng):
+    "The `n` largest eigenpairs of a sparse symmetric `matrix`, increasing, dense or by ARPACK."
+    size = matrix.shape[0]
+    if size <= 1000 or 5 * n > size:
+        return dense_eigenpairs(matrix.toarray(), n)
+    vectors = with_missing_pairs(matrix, *krylov_eigenpairs(matrix, n, rng), rng)[1]
+    return rayleigh_ritz(matrix, vectors)
 
 
 def leading_eigenpairs(matrix, n, *, random_state=None):
     """The `n` algebraically largest eigenvalues of a sparse symmetric matrix, and their vectors; `matrix` `(N, N)`."""
     size, rng = matrix.shape[0], check_random_state(random_state)
-    dense = size <= 600 or 5 * n > size
     try:
-        found = (
-            dense_eigenpairs(matrix.toarray(), n) if dense else sparse_eigenpairs(matrix, n, rng)
-        )
+        found = many_grid_eigenpairs(matrix, n, rng) if size >= max(LARGE, 100 * n) else None
+        if found is None:
+            values, vectors = small_eigenpairs(matrix, n, rng)
+        else:
+            values, vectors = rayleigh_ritz(matrix, found[1])
     except ArpackNoConvergence as error:
         raise RuntimeError(
             f"the eigensolver found only {len(error.eigenvalues)} of {n} eigenpairs of a "
             f"matrix with {size} rows: ask for fewer n_components, or use a larger bandwidth "
             f"(epsilon, n_neighbors) so that the spectrum is less crowded near 1"
         ) from error
-    order = np.argsort(-found[0], kind="stable")
-    return found[0][order], fix_signs(found[1][:, order])
+    order = np.argsort(-values, kind="stable")[:n]
+    return values[order], fix_signs(vectors[:, order])
