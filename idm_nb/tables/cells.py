@@ -34,10 +34,28 @@ TRUE, FALSE = ("True", "TRUE", "true"), ("False", "FALSE", "false")
 class UsageError(ValueError):
     "An error in the call, not in the table: in an option, or in the name of a file or a column."
 
-# %% ../../nbs/11_tables/32_cells.ipynb #8728fdf9
+
 def as_list(names):
     "The `names` as a list; a string is one name, and None is none."
     return [] if names is None else [names] if np.isscalar(names) else list(names)
+
+# %% ../../nbs/11_tables/32_cells.ipynb #1b84a681
+def in_shell(name, value):
+    "An option of the command as it is typed."
+    if isinstance(value, dict):
+        name, value = "circle", [f"{n}={'none' if v is None else v}" for n, v in value.items()]
+    words = [] if value is True else [*map(str, as_list(value))]
+    if any(word.startswith("-") for word in words):  # else it would be an option
+        return shlex.join(f"--{name}={word}" for word in words)
+    return shlex.join([f"--{name}", *words])
+
+
+def in_python(name, value):
+    "An option of `TableMap` as it is typed; the value N stands for a number."
+    name = {"transform": "feature_transform"}.get(name, name)  # TableMap.transform is a method
+    if name in ("ignore", "order", "circular", "feature_transform"):
+        return f"{name}={value!r}"
+    return f"reading={{{name!r}: {value if value == 'N' else repr(value)}}}"
 
 # %% ../../nbs/11_tables/32_cells.ipynb #d9c578e7
 @dataclass(frozen=True)
@@ -86,20 +104,7 @@ class Style:
 
     def option(self, name, value):
         """An option of `TableMap` as it is typed: in Python, or for the command in a shell."""
-        if self.shell:
-            if isinstance(value, dict):
-                name, value = (
-                    "circle",
-                    [f"{n}={'none' if v is None else v}" for n, v in value.items()],
-                )
-            words = [] if value is True else [*map(str, as_list(value))]
-            if any(word.startswith("-") for word in words):  # else it would be an option
-                return shlex.join(f"--{name}={word}" for word in words)
-            return shlex.join([f"--{name}", *words])
-        written = value if value == "N" else repr(value)  # N stands for a number
-        name = {"transform": "feature_transform"}.get(name, name)  # TableMap.transform is a method
-        own = name in ("ignore", "order", "circular", "feature_transform")
-        return f"{name}={written}" if own else f"reading={{{name!r}: {written}}}"
+        return (in_shell if self.shell else in_python)(name, value)
 
     def number(self, cell):
         """The number in a cell, NaN in a gap; a `ValueError` if there is none."""
@@ -123,47 +128,6 @@ def is_number(value, style=None):
         return bool((style or Style()).number(value) or True) and str(value).strip() != ""
     except (TypeError, ValueError):
         return False
-
-# %% ../../nbs/11_tables/32_cells.ipynb #c0ecbcfc
-MANY = 40  # different cells, from which words are compared by their letters
-NUMBER = r"[-+]?\d{1,3}"
-HINTS = {  # how cells are written, and options with which they are numbers
-    rf"{NUMBER}(,\d{{3}})+": "{} if the comma begins the decimals, or {}",
-    r"[-+]?\d*,\d+(e[-+]?\d+)?": "{0}",
-    rf"{NUMBER}([, \xa0\u202f'\u2019]\d{{3}})+([.,]\d*)?": "{1}",
-    r"[-+]?[\d.]*\.[\d.]*(,\d+)?": "{1} if it separates thousands, else write all decimals in one way",
-}
-
-
-def remedy(cells, style, name=None):
-    "What to type if a column of numbers has cells that are none; None if it holds words."
-    given = [cell for cell in dict.fromkeys(cells) if cell not in (*GAPS, *style.missing)]
-    bad, option = [c for c in given if not is_number(c, style)], style.option
-    for pattern, hint in HINTS.items():
-        if all(re.fullmatch(pattern, cell) for cell in bad):
-            mark = next(c for c in bad[0] if c not in "0123456789+-")
-            return "type " + hint.format(option("decimal", ","), option("thousands", mark))
-    if len(given) > 1 and bad == [cells[0]] and cells.count(cells[0]) == 1:
-        written = f"type {option('units', True)}" if style.units is False else "delete it"
-        return f"{written} if that line holds units"
-    if len(bad) <= 3 and len(given) > 2 * len(bad):
-        told = []
-        if not any(cell.isalnum() and re.search(r"\d", cell) for cell in bad):  # such as 136A
-            told.append(f"type {option('missing', bad)} if that marks a gap")
-        if not style.whole:  # new rows have the kinds of those of training
-            told.append(f"type {option('words', [name])} if the column holds words or codes")
-        return ", ".join([*told, "or correct it" if told else "correct it"])
-    if len(given) > MANY or len(bad) < len(given):
-        units = {(found := MARKED.fullmatch(cell)) and (found["unit"] or "none") for cell in given}
-        if (
-            None not in units
-            and units != {"none"}
-            and (len(units) < 4 or all(unit[0] == "/" for unit in units))
-        ):
-            shown = ", ".join(sorted(units)[:3])
-            words = option("words", [name])
-            return f"write numbers of one unit (now {shown}) in a column, or type {words}"
-    return None
 
 # %% ../../nbs/11_tables/32_cells.ipynb #2af68d98
 @dataclass(frozen=True)
@@ -277,7 +241,7 @@ def stamps_of(cells, form):
     form = form.replace("%q", "%m")
     return pd.to_datetime(cells, format=form, errors="coerce", utc="%z" in form)
 
-# %% ../../nbs/11_tables/32_cells.ipynb #0763198d
+
 def as_dates(cells, style, known=None):
     """Cells as dates of one format, or None; `cells` `(N,)`."""
     given, there = known.pattern if known and known.kind == "date" else None, cells.dropna()
@@ -310,10 +274,8 @@ def as_colons(cells, style, known=None):
     """Clock times, and durations such as 26:30:00 or 3:45, as hours or minutes; or None."""
     if not all(re.fullmatch(COLONS, cell) for cell in cells.dropna()):
         return None
-    found, first = (
-        cells.map(of_colons, na_action="ignore").astype(float),
-        min(cells.dropna(), key=len),
-    )
+    found = cells.map(of_colons, na_action="ignore").astype(float)
+    first = min(cells.dropna(), key=len)
     whole, name = cells.dropna().str.count(":").unique(), str(cells.name).lower()
     pattern = re.sub(r"\d", "0", re.fullmatch(COLONS, first)[2]).replace(",", ".")
     minutes = whole[0] == 1 and ("." in pattern or re.search(LASTS, name))
@@ -365,7 +327,8 @@ def parts_of(cell, style):
     number = (low if high is None else (low + high) / 2) * (0.5 if flag < 0 < low else 1)
     unit, power = found["unit"] or "", (found["power"] or "0").translate(RAISED)
     share = 100 if unit == "%" else 1
-    written = f"{found['before'] or ''}{{}}{' ' if unit[:1].isalpha() else ''}{unit}"
+    blank = " " * (unit != "" and cell[found.start("unit") - 1].isspace())
+    written = f"{found['before'] or ''}{{}}{blank}{unit}"
     return number * 10.0 ** int(power) / share, flag, written
 
 # %% ../../nbs/11_tables/32_cells.ipynb #f786cde2
@@ -377,7 +340,8 @@ def as_marked(cells, style, known=None):
         found = {cell: parts_of(cell, style) for cell in distinct if cell not in unseen}
     except ValueError:
         return None
-    if len({unit for _, _, unit in found.values()}) != 1 and not (known and not found):
+    units = {unit.replace(" ", "") for _, _, unit in found.values()}
+    if len(units) != 1 and not (known and not found):
         return None
     if known is None and len(found) < 2:  # one cell shows no unit
         return None
@@ -398,12 +362,46 @@ def as_marked(cells, style, known=None):
     return with_form(cells.map(value).astype(float), form, "; ".join(told), marks)
 
 # %% ../../nbs/11_tables/32_cells.ipynb #e6a9eb0d
-CELL_READERS = (
-    as_dates,
-    as_colons,
-    as_marked,
-    as_durations,
-)  # the first that takes all cells of a column
+# the first that takes all cells of a column
+CELL_READERS = (as_dates, as_colons, as_marked, as_durations)
+
+# %% ../../nbs/11_tables/32_cells.ipynb #c0ecbcfc
+MANY = 40  # different cells, from which words are compared by their letters
+NUMBER = r"[-+]?\d{1,3}"
+HINTS = {  # how cells are written, and options with which they are numbers
+    rf"{NUMBER}(,\d{{3}})+": "{} if the comma begins the decimals, or {}",
+    r"[-+]?\d*,\d+(e[-+]?\d+)?": "{0}",
+    rf"{NUMBER}([, \xa0\u202f'\u2019]\d{{3}})+([.,]\d*)?": "{1}",
+    r"[-+]?[\d.]*\.[\d.]*(,\d+)?": "{1} if it separates thousands, else write all decimals in one way",
+}
+
+
+def remedy(cells, style, name=None):
+    "What to type if a column of numbers has cells that are none; None if it holds words."
+    given = [cell for cell in dict.fromkeys(cells) if cell not in (*GAPS, *style.missing)]
+    bad, option = [c for c in given if not is_number(c, style)], style.option
+    for pattern, hint in HINTS.items():
+        if all(re.fullmatch(pattern, cell) for cell in bad):
+            mark = next(c for c in bad[0] if c not in "0123456789+-")
+            return "type " + hint.format(option("decimal", ","), option("thousands", mark))
+    if len(given) > 1 and bad == [cells[0]] and cells.count(cells[0]) == 1:
+        written = f"type {option('units', True)}" if style.units is False else "delete it"
+        return f"{written} if that line holds units"
+    if len(bad) <= 3 and len(given) > 2 * len(bad):
+        told = []
+        if not any(cell.isalnum() and re.search(r"\d", cell) for cell in bad):  # such as 136A
+            told.append(f"type {option('missing', bad)} if that marks a gap")
+        if not style.whole:  # new rows have the kinds of those of training
+            told.append(f"type {option('words', [name])} if the column holds words or codes")
+        return ", ".join([*told, "or correct it" if told else "correct it"])
+    if len(given) > MANY or len(bad) < len(given):
+        units = {(found := MARKED.fullmatch(cell)) and (found["unit"] or "none") for cell in given}
+        if None in units or units == {"none"}:
+            return None
+        if len(units) < 4 or all(unit[0] == "/" for unit in units):
+            now, words = ", ".join(sorted(units)[:3]), option("words", [name])
+            return f"write numbers of one unit (now {now}) in a column, or type {words}"
+    return None
 
 # %% ../../nbs/11_tables/32_cells.ipynb #22466010
 def typed(column, style):
@@ -440,6 +438,14 @@ def without_codes(column, style):
     column = column.astype(float)
     return column.mask(column.isin(style.codes)) if style.codes else column
 
+
+def as_cell(value):
+    "A `value` as text; whole numbers without decimals."
+    if isinstance(value, str):
+        return value.strip()
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+    return str(int(value) if whole else value).strip()
+
 # %% ../../nbs/11_tables/32_cells.ipynb #71fe1b7e
 def usable(column, style):
     """The numbers of a `column` `(N,)`, and what is wrong with them, or None."""
@@ -453,14 +459,6 @@ def usable(column, style):
     alike = bad & (np.isfinite(values) == np.isfinite(column[row]))
     place = f"at data row {row}" + f", and {alike.sum() - 1} more" * bool(alike.sum() > 1)
     return column, f"{what} {place}; type {mark} if that marks a gap"
-
-# %% ../../nbs/11_tables/32_cells.ipynb #b8ffe5b3
-def as_cell(value):
-    "A `value` as text; whole numbers without decimals."
-    if isinstance(value, str):
-        return value.strip()
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
-    return str(int(value) if whole else value).strip()
 
 # %% ../../nbs/11_tables/32_cells.ipynb #2939f17e
 def from_text(column, style):

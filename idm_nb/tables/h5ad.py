@@ -94,11 +94,8 @@ def are_counts(X, counts=None):
         return check_choice("counts", counts, (True, False))
     entries = X.data if sp.issparse(X) else X
     some = entries.ravel()[:100_000]
-    if (
-        entries.dtype.kind == "f"
-        and some.max(initial=0) > 1
-        and np.array_equal(some, np.rint(some))
-    ):
+    whole = entries.dtype.kind == "f" and np.array_equal(some, np.rint(some))
+    if whole and some.max(initial=0) > 1:
         warnings.warn(
             "X holds whole numbers, which are used as they are: if they are counts of molecules, give "
             "counts=True (--counts in the command), and else counts=False (--no-counts)",
@@ -111,9 +108,8 @@ def are_counts(X, counts=None):
 def log_per_cell(X):
     "Counts `X` `(N, m)`, dense or sparse, as `log(1 + x)` of counts per ten thousand."
     if X.shape[0] and X.min() < 0:
-        raise ValueError(
-            "X has negative numbers, so they are no counts: counts=False (--no-counts)"
-        )
+        then = "so they are no counts: counts=False (--no-counts)"
+        raise ValueError(f"X has negative numbers, {then}")
     sums = np.asarray(X.sum(axis=1), dtype=float).ravel()
     factor = PER_CELL / np.where(sums > 0, sums, 1)
     if not sp.issparse(X):
@@ -135,11 +131,8 @@ def columns_in_h5ad(path, counts=None, embedding=None, layer=None):
 
     with h5py.File(path, "r") as file:
         usual = "X_pca" if layer is None and "X_pca" in file.get("obsm", ()) else "X"
-        embedding, place = (
-            embedding or usual,
-            f"layers/{layer}" if layer not in (None, "X") else "X",
-        )
-        place = "raw/X" if layer == "raw" else place
+        embedding, own = embedding or usual, layer not in (None, "X")
+        place = "raw/X" if layer == "raw" else f"layers/{layer}" if own else "X"
         for where, name in (("obsm", embedding), ("layers", layer or "X")):
             known = ["X", *file.get(where, ()), *["raw"] * (where == "layers" and "raw" in file)]
             if name not in known:

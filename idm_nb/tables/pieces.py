@@ -49,7 +49,7 @@ def as_text(value):
     text = "" if value is None or value != value else str(value)
     return " " + text if text[:1] in ("=", "+", "-", "@") and not is_number(text) else text
 
-# %% ../../nbs/11_tables/35_pieces.ipynb #d4619a9b
+
 def write_lines(file, frames, mark=",", header=True):
     "Write frames as lines, the first with the names of the columns."
     for k, frame in enumerate(frames):
@@ -74,7 +74,7 @@ def write_npy(path, frames, count):
         whole[row : row + len(frame)] = frame.to_numpy(float)
         row += len(frame)
 
-# %% ../../nbs/11_tables/35_pieces.ipynb #ade047f8
+
 def write_npz(path, frames, count):
     "Write an array for each column, words as text, empty for a gap."
     text = lambda column: column.where(column.notna(), "").to_numpy(str)
@@ -125,7 +125,7 @@ def check_target(target):
         raise UsageError(f"--out {target}: there is no folder {target.parent}")
     return target
 
-# %% ../../nbs/11_tables/35_pieces.ipynb #c0f4c243
+
 def check_words(frame, target):
     "The `frame`; an error if it holds words and `target` is a matrix."
     words = [name for name, kind in frame.dtypes.items() if kind.kind == "O"]

@@ -36,7 +36,7 @@ def distinct(names, source, then):
         raise ValueError(f"{source} has two columns named {doubled[0]!r}: rename {then}")
     return names
 
-# %% ../../nbs/11_tables/34_reading.ipynb #04b4b714
+
 def is_gap(column):
     "Mask of the gaps of a `column` as it was read."
     if column.dtype.kind in "biufmMR":
@@ -220,12 +220,12 @@ def without_blank(frame):
             return frame, []
     return frame[~blank], [f"{blank.sum()} empty rows are left out"] * bool(blank.any())
 
-# %% ../../nbs/11_tables/34_reading.ipynb #b5645610
+
 def with_values(frame, columns):
     "A `frame` with other values in some columns, or further ones: `columns`, a dict by name."
     return pd.DataFrame({**dict(frame.items()), **columns}, index=frame.index)
 
-# %% ../../nbs/11_tables/34_reading.ipynb #e7d9fb2f
+
 def apart(columns, names):
     "A dict of `columns` in which those that are named as one of `names` get `_in_table`."
     return {f"{n}_in_table" if n in names else n: column for n, column in columns.items()}
@@ -244,7 +244,7 @@ def open_zip(path, mode="rb", **text):
         file = archive.open(names[0])
     return TextIOWrapper(file, **text) if "t" in mode else file
 
-# %% ../../nbs/11_tables/34_reading.ipynb #20a5bb74
+
 def open_packed(path, mode, **text):
     "The file at `path`, which may be compressed, open in a `mode`, with options for `text`."
     return {**PACKED, ".zip": open_zip}.get(Path(path).suffix.lower(), open)(path, mode, **text)
@@ -255,7 +255,7 @@ def ending(path):
     kinds = [kind.lower() for kind in Path(path).suffixes[-2:]]
     return "".join(kinds if kinds[-1:] and kinds[-1] in PACKED else kinds[-1:])
 
-# %% ../../nbs/11_tables/34_reading.ipynb #57d94b89
+
 def separator(lines):
     "The mark that separates the cells of most of some `lines`."
 
@@ -279,7 +279,7 @@ def encoding_of(path, style):
         raise not_text(path, encoding, style)
     return encoding
 
-# %% ../../nbs/11_tables/34_reading.ipynb #ef2ffc4b
+
 def not_text(path, encoding, style):
     "The error for a file at `path` that is not text in the `encoding`."
     kind, latin = encoding.removesuffix("-sig").upper(), style.option("encoding", "latin-1")
@@ -296,7 +296,7 @@ class Heading:
     named: bool
     notes: list
 
-# %% ../../nbs/11_tables/34_reading.ipynb #c49e5970
+
 def heading(first, path, style):
     "The `Heading` of a table."
     if all(not cell or is_number(cell, style) for cell in first):
@@ -356,9 +356,8 @@ def first_lines(file, path, style):
 def text_frames(path, style, rows=None):
     "Frames of at most `rows` rows of a text file (None: all), with the index and notes, see `FRAMES`."
     encoding = encoding_of(path, style)
-    opened = partial(
-        open_packed, path, "rt", encoding=encoding, newline=""
-    )  # its own ends of lines
+    # with its own ends of lines
+    opened = partial(open_packed, path, "rt", encoding=encoding, newline="")
     try:
         with opened() as file:
             mark, head, above = first_lines(file, path, style)
@@ -429,7 +428,7 @@ def array_columns(name, array, path):
         raise ValueError(f"{path}: {name} has {array.ndim} dimensions; a table has one or two")
     return {name: array} if array.ndim == 1 else {f"{name}{i}": c for i, c in enumerate(array.T)}
 
-# %% ../../nbs/11_tables/34_reading.ipynb #ae7ad7b5
+
 def array_frames(path, style=None, rows=None, array=None):
     """Frames of at most `rows` rows of an NPY matrix, or of an `array`: the columns `c0, c1, ...`."""
     try:
@@ -489,7 +488,7 @@ def read_records(path, style):
         raise ValueError(f"{path}: column {lists.idxmax()!r} holds lists, not one value a row")
     return table_of(frame, style, path)
 
-# %% ../../nbs/11_tables/34_reading.ipynb #a6a1d8d0
+
 def with_index(frame):
     """A `frame` whose index has a name, unless it only counts the rows."""
     if isinstance(frame.index, (pd.RangeIndex, pd.MultiIndex)):
@@ -504,7 +503,7 @@ def read_cells(path, style):
     table = table_of(columns, style, path, "cell", [COUNTED] * counts)
     return replace(table, data=data, counts=counts, scale="none")
 
-# %% ../../nbs/11_tables/34_reading.ipynb #f79434a8
+
 PARQUET, FEATHER, EXCEL = (".parquet", ".pq"), (".feather", ".arrow"), (".xlsx", ".xlsm")
 FRAMES = {  # read in pieces: frames, the column that names the rows, and notes
     **dict.fromkeys([*TEXT, ".zip"], text_frames),
