@@ -19,7 +19,32 @@ from ..idm import Placed
 from .columns import all_coordinates, as_dense
 
 # %% ../../nbs/11_tables/37_gaps.ipynb #donors-code
+def shrunk_covariance(known):
+    "Mean `(k,)` of rows `(n, k)`; axes `(k, r)` of the covariance, and the shares `(r,)` that are not shrunk."
+    mean = np.nanmean(known, axis=0)
+    centered = np.where(np.isnan(known), 0, known - mean)
+    axes, shrinkage = PrincipalAxes(centered).axes, ledoit_wolf_shrinkage(centered)
+    variance = (1 - shrinkage) * (centered @ axes).var(axis=0)
+    floor = max(shrinkage, 1e-9) * centered.var(axis=0).mean()
+    return mean, axes, variance / np.maximum(variance + floor, 1e-300)
+
+
+def expected(centered, own, axes, shares):
+    "What is expected at the places `own` of rows `centered` `(q, k)`, from all other places."
+    apart = centered[:, own] - (centered @ axes * shares) @ axes[own].T
+    matrix = np.eye(len(own)) - axes[own] * shares @ axes[own].T
+    return centered[:, own] - np.linalg.solve(matrix, apart.T).T
+
+# %% ../../nbs/11_tables/37_gaps.ipynb #9c65fd94
 N_DONORS = 32  # training rows of which each lends its cells to a gap
+
+
+def patterns(gaps):
+    """For each set of places with gaps in a mask `(q, k)`: the places, and the rows that have them."""
+    sets, kind = np.unique(gaps, axis=0, return_inverse=True)
+    order = np.argsort(kind := kind.ravel(), kind="stable")
+    rows = np.split(order, np.flatnonzero(np.diff(kind[order])) + 1)
+    return [(np.flatnonzero(own), rows) for own, rows in zip(sets, rows) if own.any()]
 
 # %% ../../nbs/11_tables/37_gaps.ipynb #cd4a2207
 class Donors:
@@ -45,41 +70,27 @@ class Donors:
         kinds = np.array([part.kind for part in self.encoder.plain])
         return (kinds == "number")[self.encoder.owners[: self.width]] & several
 
-    @cached_property
-    def covariance(self):
-        """Mean `(k,)`; axes `(k, r)` of the covariance, and the shares `(r,)` that are not shrunk."""
-        mean = np.nanmean(self.known, axis=0)
-        centered = np.where(np.isnan(self.known), 0, self.known - mean)
-        axes, shrinkage = PrincipalAxes(centered).axes, ledoit_wolf_shrinkage(centered)
-        variance = (1 - shrinkage) * (centered @ axes).var(axis=0)
-        floor = max(shrinkage, 1e-9) * centered.var(axis=0).mean()
-        return mean, axes, variance / np.maximum(variance + floor, 1e-300)
-
-    def expected(self, centered, own):
-        """What is expected at the places `own` of rows `centered` `(q, k)`, from all other places."""
-        _, axes, shares = self.covariance
-        apart = centered[:, own] - (centered @ axes * shares) @ axes[own].T
-        matrix = np.eye(len(own)) - axes[own] * shares @ axes[own].T
-        return centered[:, own] - np.linalg.solve(matrix, apart.T).T
+    covariance = cached_property(lambda self: shrunk_covariance(self.known))
 
     def fill(self, raw):
         """Rows `raw` `(q, k)`, the gaps filled with what is expected there."""
-        gaps, mean = np.isnan(raw), self.covariance[0]
+        gaps, (mean, *axes) = np.isnan(raw), self.covariance
         found = np.where(gaps, 0, raw - mean)
         for own, rows in patterns(gaps):
-            found[np.ix_(rows, own)] = self.expected(found[rows], own)
+            found[np.ix_(rows, own)] = expected(found[rows], own, *axes)
         same = (found + mean).astype(np.float32)  # whatever other rows are filled with it
         return np.where(gaps, same, raw)
 
     def copies(self, raw):
         """Copies `(q, n, k)` of rows `raw` `(q, k)`; in each a training row lends cells to the gaps."""
-        gaps, mean = np.isnan(raw), self.covariance[0]
+        gaps, (mean, *axes) = np.isnan(raw), self.covariance
         centered, lacking = np.where(gaps, 0, raw - mean), np.isnan(self.known)
         found = np.repeat(raw[:, None], self.count, axis=1)
         for own, rows in patterns(gaps):
             fewest = lacking[:, own].sum(axis=1)
             known = self.whole[fewest <= np.sort(fewest)[self.count - 1]]
-            given, asked = self.expected(known - mean, own), self.expected(centered[rows], own)
+            given = expected(known - mean, own, *axes)
+            asked = expected(centered[rows], own, *axes)
             near = nearest(given, asked, self.count)[0]
             # without it, predictions from numbers of others would be worse than from filled gaps
             moved = (asked[:, None] - given[near]) * self.numbers[own]
@@ -103,14 +114,6 @@ class Donors:
         found[:, own] = as_dense(X[:, self.width : self.width + len(own)]) > 0
         return found[:, self.encoder.owners[: self.width]]
 
-# %% ../../nbs/11_tables/37_gaps.ipynb #9c65fd94
-def patterns(gaps):
-    """For each set of places with gaps in a mask `(q, k)`: the places, and the rows that have them."""
-    sets, kind = np.unique(gaps, axis=0, return_inverse=True)
-    order = np.argsort(kind := kind.ravel(), kind="stable")
-    rows = np.split(order, np.flatnonzero(np.diff(kind[order])) + 1)
-    return [(np.flatnonzero(own), rows) for own, rows in zip(sets, rows) if own.any()]
-
 # %% ../../nbs/11_tables/37_gaps.ipynb #35933be2
 def lent(donors, X, gaps):
     "Encoded rows `X` `(q, m)`, with cells in the `gaps` `(q, k)` as in their first copies."
@@ -131,7 +134,12 @@ def means_over_copies(donors, call, X, gaps):
         found.append(whole.reshape(-1, donors.count, whole.shape[1]).mean(axis=1))
     return np.vstack(found)
 
-# %% ../../nbs/11_tables/37_gaps.ipynb #gaps-code
+# %% ../../nbs/11_tables/37_gaps.ipynb #0642d388
+def squares_about(values, mean, square):
+    "Mean squares about `values`, from the `mean` and the mean `square`."
+    return np.maximum(square - mean**2, 0) + (mean - values) ** 2
+
+
 def hidden_by_gaps(donors, estimate, X):
     "Mean squared differences `(N, n)` that gaps may make in predictions, or None; `X` `(N, m)`."
     if not donors.encoder.marked:
@@ -143,11 +151,6 @@ def hidden_by_gaps(donors, estimate, X):
     mean, square = np.hsplit(means_over_copies(donors, moments, X[some], gaps[some]), 2)
     hidden[some] = squares_about(estimate.values(X[some]), mean, square)
     return hidden
-
-# %% ../../nbs/11_tables/37_gaps.ipynb #0642d388
-def squares_about(values, mean, square):
-    "Mean squares about `values`, from the `mean` and the mean `square`."
-    return np.maximum(square - mean**2, 0) + (mean - values) ** 2
 
 # %% ../../nbs/11_tables/37_gaps.ipynb #bb4fa8c4
 def with_lent_cells(donors, rows):
