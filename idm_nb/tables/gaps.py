@@ -20,7 +20,7 @@ from .columns import all_coordinates, as_dense
 
 # %% ../../nbs/11_tables/37_gaps.ipynb #donors-code
 def shrunk_covariance(known):
-    "Mean `(k,)` of rows `(n, k)`; axes `(k, r)` of the covariance, and the shares `(r,)` that are not shrunk."
+    "Mean `(k,)` of rows `(n, k)`; axes `(k, r)` of their covariance, and shares `(r,)` not shrunk."
     mean = np.nanmean(known, axis=0)
     centered = np.where(np.isnan(known), 0, known - mean)
     axes, shrinkage = PrincipalAxes(centered).axes, ledoit_wolf_shrinkage(centered)

@@ -212,11 +212,26 @@ def circles_of(table, circular, angle, features):
     found = {n: circle_of(c, table.forms.get(n)) for n, c in table.frame.items() if n not in given}
     return {name: turn for name, turn in {**found, **given}.items() if turn}, given
 
-# %% ../../nbs/11_tables/38_roles.ipynb #7d32ff4d
+
 def mark_of(name, table):
     "The column of a `Table` some of whose cells the column `name` marks, or None."
     owner = name.removesuffix(BELOW).removesuffix(ABOVE)
     return owner if owner != name and owner in table.names else None
+
+# %% ../../nbs/11_tables/38_roles.ipynb #d4035733
+def suspicions(frame, roles):
+    "Notes on columns and rows of a `frame` that are probably a mistake."
+    counts = lambda c: c.dtype.kind in "iu" and len(c) > 1 and (np.diff(c) == 1).all()
+    told = "counts the rows and is used as data; as index it is left out"
+    found = [f"column {name!r} {told}" for name in roles.data if counts(frame[name])]
+    if roles.index is not None and len(frame):
+        names = frame[roles.index].astype(str)
+        if (last := names.iloc[-1]).lower() in ("total", "totals", "sum", "mean", "average"):
+            found.append(f"the last row is named {last!r}; delete it if it is no measurement")
+        if roles.groups is None and names.nunique() < len(names):
+            told = "repeat; name it as groups if such rows belong together"
+            found.append(f"values of {roles.index!r} {told}")
+    return found
 
 # %% ../../nbs/11_tables/38_roles.ipynb #7e1b0179
 def roles_of(table, named, circles=None, given=()):
@@ -253,20 +268,26 @@ def roles_of(table, named, circles=None, given=()):
         raise ValueError(f"{table.source} has no data columns left besides the feature{why}")
     return replace(roles, notes=[*table.notes, *suspicions(table.frame, roles)]), problems
 
-# %% ../../nbs/11_tables/38_roles.ipynb #d4035733
-def suspicions(frame, roles):
-    "Notes on columns and rows of a `frame` that are probably a mistake."
-    counts = lambda c: c.dtype.kind in "iu" and len(c) > 1 and (np.diff(c) == 1).all()
-    told = "counts the rows and is used as data; as index it is left out"
-    found = [f"column {name!r} {told}" for name in roles.data if counts(frame[name])]
-    if roles.index is not None and len(frame):
-        names = frame[roles.index].astype(str)
-        if (last := names.iloc[-1]).lower() in ("total", "totals", "sum", "mean", "average"):
-            found.append(f"the last row is named {last!r}; delete it if it is no measurement")
-        if roles.groups is None and names.nunique() < len(names):
-            told = "repeat; name it as groups if such rows belong together"
-            found.append(f"values of {roles.index!r} {told}")
-    return found
+# %% ../../nbs/11_tables/38_roles.ipynb #ed53116d
+def traits(table, features):
+    "What a piece tells: how many rows, which have features; kinds, problems and forms of columns."
+    kinds = {name: "f" if c.dtype.kind in "iu" else c.dtype.kind for name, c in table.frame.items()}
+    known = table.frame[table.find(*features)].notna().all(axis=1).to_numpy()
+    kinds = {name: kind for name, kind in kinds.items() if not mark_of(name, table)}
+    own = [name for name, form in table.forms.items() if form.pattern or form.kind != "date"]
+    return len(table), table.rows[known], kinds, table.problems, own
+
+
+def whole_columns(every):
+    "Columns of words, columns without one kind, and problems, by the `traits` of `every` piece."
+    names = list(every[0][2])
+    are_words = lambda name: any(k[name] == "O" and name not in p for *_, k, p, _ in every)
+    words = [name for name in names if are_words(name)]
+    forms = {name for *_, own in every for name in own}
+    kinds = {name: {own[name] for *_, own, _, _ in every} for name in names}
+    odd = [name for name in names if len(kinds[name]) > 1 or name in forms]
+    told = [(name, text) for *_, own, _ in every for name, text in own.items()]
+    return words, odd, {name: text for name, text in reversed(told) if name not in words}
 
 # %% ../../nbs/11_tables/38_roles.ipynb #6eeee4c3
 def read_or_drawn(source, style, landmarks, seed, features, verbose):
@@ -295,27 +316,6 @@ def read_or_drawn(source, style, landmarks, seed, features, verbose):
     notes, data = [*table.notes, *again["said"]], [*dict.fromkeys([*table.data, *again["frame"]])]
     table = replace(table, frame=frame, problems=problems, notes=notes, data=data, forms=forms)
     return table, sum(count for count, *_ in every)
-
-# %% ../../nbs/11_tables/38_roles.ipynb #ed53116d
-def traits(table, features):
-    "What a piece tells: how many rows, which have features; kinds, problems and forms of columns."
-    kinds = {name: "f" if c.dtype.kind in "iu" else c.dtype.kind for name, c in table.frame.items()}
-    known = table.frame[table.find(*features)].notna().all(axis=1).to_numpy()
-    kinds = {name: kind for name, kind in kinds.items() if not mark_of(name, table)}
-    own = [name for name, form in table.forms.items() if form.pattern or form.kind != "date"]
-    return len(table), table.rows[known], kinds, table.problems, own
-
-# %% ../../nbs/11_tables/38_roles.ipynb #1aca4330
-def whole_columns(every):
-    "Columns of words, columns without one kind, and problems, by the `traits` of `every` piece."
-    names = list(every[0][2])
-    are_words = lambda name: any(k[name] == "O" and name not in p for *_, k, p, _ in every)
-    words = [name for name in names if are_words(name)]
-    forms = {name for *_, own in every for name in own}
-    kinds = {name: {own[name] for *_, own, _, _ in every} for name in names}
-    odd = [name for name in names if len(kinds[name]) > 1 or name in forms]
-    told = [(name, text) for *_, own, _ in every for name, text in own.items()]
-    return words, odd, {name: text for name, text in reversed(told) if name not in words}
 
 # %% ../../nbs/11_tables/38_roles.ipynb #ead1f0bc
 @dataclass(frozen=True)
@@ -348,7 +348,7 @@ def split_rows(n, share, groups, seed):
     size = np.cumsum(np.bincount(labels)[order])
     return np.isin(labels, order[size <= share * n])
 
-# %% ../../nbs/11_tables/38_roles.ipynb #2c38d0f6
+
 def too_few(table, count, kept=0):
     "The error for a `table` that leaves `count` rows to fit, and others that are `kept` back."
     more = f"; {kept} kept back (option holdout)" * bool(kept)
@@ -386,7 +386,7 @@ def weights_of(table, weight):
         raise ValueError(f"sample_weight has the shape {many}; give the name of a column")
     return np.asarray(weight, dtype=float)
 
-# %% ../../nbs/11_tables/38_roles.ipynb #f26b2c2e
+
 def groups_of(table, name):
     "Groups `(N,)` of the rows of a `Table`, `table`: the column `name`; None if it is None."
     if name is None:
@@ -426,7 +426,7 @@ def read_for_fit(options, source, model, weight=None):
             raise UsageError(f"column {both[0]!r} is both {what} and feature")
     named["index"] = named["index"] or as_list(table.index)
     circles, known = circles_of(table, options.circular, options.angle, named["feature"])
-    named["weight"] = table.find(*as_list(weight))
+    named["weight"] = table.find(weight) if isinstance(weight, str) else []
     roles, problems = roles_of(table, named, circles, known)
     for line in roles.lines():
         announce(options.verbose, line)

@@ -54,6 +54,21 @@ from idm_nb.tables.roles import (
 )
 from .weights import column_relevance, column_weights, relevance_of, stretch_of, unseen
 
+# %% ../../nbs/11_tables/42_table_map.ipynb #53fc40d7
+def alone_on_branches(groups, branch):
+    "A dict from branches with rows of one group only to this group; `groups`, `branch` `(N,)`."
+    if groups is None or not branch.any():
+        return {}
+    found = {b: np.unique(groups[branch == b]) for b in range(branch.max() + 1)}
+    return {b: of[0] for b, of in found.items() if len(of) == 1}
+
+# %% ../../nbs/11_tables/42_table_map.ipynb #7c30588e
+def few_groups(*parts):
+    "The number of groups of `SomeRows` if the signs of so few are never rare enough, else 0."
+    groups = [rows.groups for rows in parts if rows.groups is not None]
+    count = len(np.unique(np.concatenate(groups))) if groups else 0
+    return count if 0.5**count > 0.05 and count else 0
+
 # %% ../../nbs/11_tables/42_table_map.ipynb #ae1acb36
 MOST_SHOWN = 20  # columns of a wide table that are shown with its rows
 
@@ -89,11 +104,7 @@ class FittedTable(Storage):
     @property
     def alone(self):
         """Branches with the rows of one group only, as a dict to this group."""
-        groups, count = self.rows.groups, self.branches.n_branches
-        if groups is None or count == 1:
-            return {}
-        found = {b: np.unique(groups[self.branch == b]) for b in range(count)}
-        return {b: of[0] for b, of in found.items() if len(of) == 1}
+        return alone_on_branches(self.rows.groups, self.branch)
 
     too_few_groups = property(lambda self: few_groups(self.rows, self.kept))
 
@@ -128,9 +139,8 @@ class FittedTable(Storage):
     def weights(self):
         """Weight `(m,)` of each coordinate in distances, that of its column."""
         owners, known = self.encoder.owners, self.model.map_
-        return column_weights(self.relevance.values, known.verdict.r2, owners, known.rows.X)[0][
-            owners
-        ]
+        relevance, r2 = self.relevance.values, known.verdict.r2
+        return column_weights(relevance, r2, owners, known.rows.X)[0][owners]
 
     def relevant_names(self):
         """Names of the data columns above chance, the most relevant first."""
@@ -166,13 +176,6 @@ def contrast_of(fitted):
     X, graph = fitted.encode(rows.frame), fitted.graph or fitted.model
     table, names = columns_to_compare(rows.frame, X, fitted.encoder, described)
     return branch_contrast(graph, X, groups=rows.groups, name=name, table=table, columns=names)
-
-# %% ../../nbs/11_tables/42_table_map.ipynb #7c30588e
-def few_groups(*parts):
-    "The number of groups of `SomeRows` if the signs of so few are never rare enough, else 0."
-    groups = [rows.groups for rows in parts if rows.groups is not None]
-    count = len(np.unique(np.concatenate(groups))) if groups else 0
-    return count if 0.5**count > 0.05 and count else 0
 
 # %% ../../nbs/11_tables/42_table_map.ipynb #a0bd469e
 def model_to_fit(options):
@@ -229,21 +232,43 @@ def column_of_groups(table, frame, roles):
     likely, told = likely_groups(table.frame, unnamed)
     return (likely, told) if likely else likely_groups(frame, roles.data, FEWEST_GROUPS)
 
+# %% ../../nbs/11_tables/42_table_map.ipynb #85d816c0
+def with_log(roles, table, verbose):
+    "The `Roles` of a `Table` with the logarithm of the feature, and a note on it."
+    undo = table.style.option("transform", "none")
+    note = f"feature {roles.features[0]!r} is used as logarithm; its errors are likelier, "
+    note += f"the prediction is the median; to undo, type {undo}"
+    announce(verbose, note)
+    return replace(roles, coding=replace(roles.coding, logs=[True]), notes=[*roles.notes, note])
+
+
+def learned_distances(encoder, given, estimate, rows, r2):
+    "`Relevance` of the columns, and the matrix of distances; `given` are rows, kept rows, coding, donors."
+    rng = np.random.default_rng(0)
+    judged = unseen(*given, estimate, rng)
+    relevance = column_relevance(encoder, judged, rng)
+    return relevance, stretch_of(encoder, judged, relevance, r2, rows.X[rows.inverse])
+
+
+def judged_on_kept(fitted, coding):
+    "The FittedMap of a FittedTable, with one share of the rows held out and of those kept back."
+    known, kept, values = fitted.model.map_, fitted.kept, fitted.placed_kept.values
+    truth, claim = coding.encode(kept.truth), known.estimate.mixture_.claim
+    return replace(known, verdict=pooled(known.verdict, claim, truth, values, kept.groups))
+
 # %% ../../nbs/11_tables/42_table_map.ipynb #cd6597ba
 def fit_table(options, source, weight=None):
     """The `FittedTable` of a TableMap, `options`, and of a path or table, without side effects; `weight`
     is a column or `(N,)`."""
     model = model_to_fit(options)
-    named = weight if isinstance(weight, str) else None
-    table, count, roles, truth = read_for_fit(options, source, model, named)
+    table, count, roles, truth = read_for_fit(options, source, model, weight)
     weights, coding = weights_of(table, weight), roles.coding
     groups = groups_of(table, roles.groups)
     old, new = rows_to_fit(table, truth, groups, options)
     frame = table.frame.iloc[old]
     roles = without_constant(roles, frame, table.source)
     wide = any(frame[name].dtype.kind == "R" for name in roles.data)
-    many = wide and len(old) > MOST_LANDMARKS
-    set_landmarks(model, len(old), count > len(table) or many)
+    set_landmarks(model, len(old), count > len(table) or wide and len(old) > MOST_LANDMARKS)
     scale, plans = options.scale or table.scale, [plan for plan in roles.plans if plan.data]
     encoder = TableEncoder.of(frame, plans, scale == "standard")
     numbers = None if wide else numbers_of_columns(frame[roles.data])
@@ -254,13 +279,9 @@ def fit_table(options, source, weight=None):
     ready = lambda coding: prepare(model, settings, X, coding.encode(truth[old]), weights, together)
     rows, fresh, about, _ = ready(coding)
     if takes_log(options.feature_transform, rows, coding):
-        coding = replace(coding, logs=[True])
+        roles = with_log(roles, table, options.verbose)
+        coding = roles.coding
         rows, fresh, about, _ = ready(coding)
-        undo = table.style.option("transform", "none")
-        note = f"feature {roles.features[0]!r} is used as logarithm; its errors are likelier, "
-        note += f"the prediction is the median; to undo, type {undo}"
-        roles = replace(roles, coding=coding, notes=[*roles.notes, note])
-        announce(options.verbose, note)
     chosen = about["landmarks"]
     old = old[chosen]
     what = "the logarithm of " * any(coding.logs) + " and ".join(roles.features)
@@ -285,22 +306,16 @@ def fit_table(options, source, weight=None):
     if encoder.marked:
         rows = with_lent_cells(donors, rows)
     if scale == "standard" and verdict.beats_chance and rows.basis is None and not wide:
-        rng = np.random.default_rng(0)
-        judged = unseen(fitted, kept, coding, donors, estimate, rng)
-        relevance = column_relevance(encoder, judged, rng)
-        stretch = stretch_of(encoder, judged, relevance, verdict.r2, rows.X[rows.inverse])
+        given = fitted, kept, coding, donors
+        relevance, stretch = learned_distances(encoder, given, estimate, rows, verdict.r2)
     hidden = partial(hidden_by_gaps, donors, estimate)
-    model.map_ = fit_map(
-        rows, estimate, verdict, settings, fresh, about, stretch, SUPPORT, hidden=hidden
-    )
-    about = roles, table.source, count, encoder, table.forms
-    cells = {name: getattr(table.style, name) for name in ("embedding", "layer")}
-    cells["counts"] = table.counts
+    given = rows, estimate, verdict, settings, fresh, about, stretch, SUPPORT
+    model.map_ = fit_map(*given, hidden=hidden)
+    about, style = (roles, table.source, count, encoder, table.forms), table.style
+    cells = {"embedding": style.embedding, "layer": style.layer, "counts": table.counts}
     found = FittedTable(*about, fitted, kept, model, cells, scale, relevance)
-    if len(kept) and fresh is None:  # one share, of the rows held out and of those kept back
-        values, claim = found.placed_kept.values, estimate.mixture_.claim
-        verdict = pooled(model.map_.verdict, claim, coding.encode(kept.truth), values, kept.groups)
-        model.map_ = replace(model.map_, verdict=verdict)
+    if len(kept) and fresh is None:
+        model.map_ = judged_on_kept(found, coding)
     warn_of(model.map_)
     return found
 

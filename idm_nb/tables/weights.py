@@ -54,10 +54,8 @@ def unseen(rows, kept, coding, donors, estimate, rng):
         if np.ptp(known.truth, axis=0).all() and len(asked):
             X, y, groups = of(known)
             several = groups is not None and len(np.unique(groups)) > 1
-            learned, new = (
-                TrainingRows.of(X, y, groups=groups if several else None),
-                clone(estimate),
-            )
+            learned = TrainingRows.of(X, y, groups=groups if several else None)
+            new = clone(estimate)
             if is_auto(new.candidates):  # those that have a weight
                 new.set_params(candidates=[*estimate.candidates_])
             found.append((*of(asked), new.fit_rows(learned, refits=False)))
