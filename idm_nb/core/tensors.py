@@ -20,7 +20,6 @@ def like(array, values):
 
 # %% ../../nbs/appendix/I_tensors.ipynb #347b7082
 LEAF = 1024  # points of a block
-EXACTLY = "donot_use_mm_for_euclid_dist"  # distances from differences
 
 
 def blocks_near(x, radius):
@@ -36,37 +35,41 @@ def blocks_near(x, radius):
         yield own, torch.cat([every[j] for j in near])
 
 
+def squares(x, y, rows, columns):
+    "Squared distances `(e,)` of the pairs `x[rows]`, `y[columns]`, from differences."
+    import torch
+
+    parts = zip(rows.split(2**24), columns.split(2**24))
+    return torch.cat([((x[i] - y[j]) ** 2).sum(1) for i, j in parts])
+
+
 def close_pairs(x, radius, least, own):
     "Rows, columns and squares of pairs within a radius, `least` or more a point; the diagonal if `own`."
     import torch
 
     found = []
     for block, near in blocks_near(x, radius):
-        square = torch.cdist(x[block], x[near], compute_mode=EXACTLY) ** 2
-        square[block[:, None] == near] = torch.inf
-        inside = square <= radius**2
+        inside = torch.cdist(x[block], x[near]) <= radius
+        inside &= block[:, None] != near
         i, j = inside.nonzero(as_tuple=True)
         found.append(torch.stack([block[i], near[j]]))
         if own:
             found.append(block.repeat(2, 1))
         for k in block[inside.sum(1) < least]:  # its nearest of all points, joined both ways
-            length = torch.cdist(x[k : k + 1], x, compute_mode=EXACTLY)[0]
-            nearest = length.topk(least + 1, largest=False)[1]
+            nearest = (x - x[k]).norm(dim=1).topk(least + 1, largest=False)[1]
             ends = torch.stack([k.expand(least), nearest[nearest != k][:least]])
             found += [ends, ends.flip(0)]
     pairs = torch.unique(torch.cat([p[0] * len(x) + p[1] for p in found]))
     rows, columns = pairs // len(x), pairs % len(x)
-    parts = zip(rows.split(2**24), columns.split(2**24))
-    square = torch.cat([((x[i] - x[j]) ** 2).sum(1) for i, j in parts])
-    return rows, columns, square.clamp_max(radius**2)
+    return rows, columns, squares(x, x, rows, columns).clamp_max(radius**2)
 
 
-def csr(rows, columns, values, n):
-    "Sparse CSR tensor `(n, n)` of sorted pairs."
+def csr(rows, columns, values, shape):
+    "Sparse CSR tensor of a `shape` from sorted pairs."
     import torch
 
-    starts = torch.nn.functional.pad(rows.bincount(minlength=n).cumsum(0), (1, 0))
-    return torch.sparse_csr_tensor(starts, columns, values, (n, n))
+    starts = torch.nn.functional.pad(rows.bincount(minlength=shape[0]).cumsum(0), (1, 0))
+    return torch.sparse_csr_tensor(starts, columns, values, shape)
 
 # %% ../../nbs/appendix/I_tensors.ipynb #d89b43cf
 def filtered(A, x, cut, low=-1.0):
@@ -121,14 +124,14 @@ class TensorMap:
         self.least = min(8, N - 1)
         rows, columns, square = close_pairs(points[order], self.radius, self.least, keep_self)
         weights = torch.exp(-square.double() / (2 * epsilon))
-        kernel = csr(rows, columns, weights, N)
+        kernel = csr(rows, columns, weights, (N, N))
         product = lambda x: (kernel @ x[:, None])[:, 0]
         degrees = product(torch.ones_like(weights[:1]).expand(N))
         right = degrees**-alpha
         scale = torch.sqrt(right * product(right))
         weights = weights * (right / scale)[rows] * (right / scale)[columns]
-        double = csr(rows, columns, weights, N)
-        xi, vectors = leading(csr(rows, columns, weights.float(), N), double, n, seed)
+        double = csr(rows, columns, weights, (N, N))
+        xi, vectors = leading(csr(rows, columns, weights.float(), (N, N)), double, n, seed)
         size = -dimension / 2 * np.log(epsilon) - profile.log_mass(dimension)
         density = degrees * np.exp(size) / N
         functions = vectors / scale[:, None]
@@ -150,12 +153,14 @@ class TensorMap:
 
         found = []
         for part in new.split(256):
-            square = torch.cdist(part, self.points, compute_mode=EXACTLY) ** 2
-            least, nearest = square.topk(self.least, largest=False)
-            near = square <= least[:, -1:].clamp_min(self.radius**2)
-            square = square.clamp_max(self.radius**2)
-            weights = torch.exp(-square.double() / (2 * self.epsilon)) * near * self.right
-            mean = weights @ self.functions / weights.sum(1, keepdim=True)
-            mean = mean / like(mean, self.markov_eigenvalues)
-            found.append(torch.where(least[:, :1] == 0, self.functions[nearest[:, 0]], mean))
+            length = torch.cdist(part, self.points)
+            least = length.topk(self.least, largest=False)[0]
+            i, j = (length <= least[:, -1:].clamp_min(self.radius)).nonzero(as_tuple=True)
+            square = squares(part, self.points, i, j)
+            weights = square.clamp_max(self.radius**2).double() / (-2 * self.epsilon)
+            weights = csr(i, j, torch.exp(weights) * self.right[j], length.shape)
+            total = weights @ torch.ones_like(self.right[:, None])
+            mean = weights @ self.functions / total / like(total, self.markov_eigenvalues)
+            mean[i[square == 0]] = self.functions[j[square == 0]]
+            found.append(mean)
         return torch.cat(found)
