@@ -23,9 +23,7 @@ from idm_nb.study.explorer import (
     description,
     draw,
     explorer_html,
-    page_data,
     page_file,
-    projected,
 )
 
 X, Y, _ = feature_example("torus phi", 300, random_state=0)  # an angle as (sin, cos)
@@ -56,7 +54,7 @@ def explorer(model, widgets):
 
 def test_every_slider_moves_the_picture(explorer):
     seen, controls = [], explorer.controls
-    moves = dict(iteration=2, point=11, neighbors=20, turn=90, tilt=-10, solid=False)
+    moves = dict(iteration=2, point=11, neighbors=20)
     for name, value in (*moves.items(), ("colour", "column 2"), ("iteration", 0)):
         getattr(controls, name).value = value
         seen.append(explorer.image.value)
@@ -141,6 +139,12 @@ def test_branches_are_told(branched):
     assert e.on_branch(middle, e.near(3, middle, 50)) == 50
     assert "50 of them lie on its branch" in description(e, 3, middle, 50)
     assert '"branch"' in explorer_html(branched)
+    # the last view has the feature across, and the two sides of the hole apart
+    across, up = e.views[-1][:, :2].T
+    assert np.corrcoef(across, e.features[:, 0])[0, 1] > 0.99
+    between = np.abs(e.features[:, 0]) < 0.5
+    side = up[between] > 0
+    assert {np.mean(side[e.branch[between] == b]) for b in np.unique(e.branch[between])} == {0, 1}
 
 
 def test_colours_are_named_like_the_columns(widgets):
@@ -175,14 +179,16 @@ def test_the_picture_says_what_its_colours_mean(model, branched):
         ("column 1", [f"{end(X[:, 1]):.3g}" for end in (np.min, np.max)]),
         ("angle of the feature", ["-180°", "180°"]),
     ):
-        bar = draw(e, 1, 0, 10, name).axes[3]
-        assert [text.get_text() for text in bar.texts] == [*words, name]
-        shown = bar.images[0].get_array()[0]
-        assert {tuple(c) for c in shown} == {tuple(c) for c in e.colours[name].palette}
+        colours, ends = bar_of(e.colours[name])
+        assert ends == words
+        assert {tuple(c) for c in colours} == {tuple(c) for c in e.colours[name].palette}
+        assert draw(e, 1, 0, 10, name).axes[2].get_ylabel().startswith(name)
     found = Exploration(branched).colours["branch"]
-    shown, low, high = bar_of(found)
+    shown, names = bar_of(found)
     assert np.array_equal(shown[found.values], found.colours)
-    assert (low, high) == ("0", str(branched.branches_.n_branches - 1))
+    assert names == [str(b) for b in range(branched.branches_.n_branches)]
+    legend = draw(Exploration(branched), 1, 0, 10, "branch").axes[1].get_legend()
+    assert len(legend.texts) == len(names)
 
 
 def test_without_widgets_the_notebook_says_what_to_install(explorer):
@@ -242,30 +248,53 @@ def test_page(model, tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert "A &lt;torus&gt; for $5" in page and "http" not in page and "NaN" not in page
     assert '"column 0"' in page and '"column 1"' not in page
-    assert page.count("<label>") == page.count("</label>") == 6  # every control has one
-    assert page.count('aria-label="') == page.count("<canvas") + 1  # and every picture
+    assert page.count("<label>") == page.count("</label>") == 3  # every control has one
+    assert page.count('aria-label="') == page.count("<canvas") + 2  # and every picture
     save_explorer(model, tmp_path / "again.html", **options)
     assert (tmp_path / "again.html").read_text() == page
 
 
-def test_the_script_says_what_python_says(branched, tmp_path):
+def run_script(page, tmp_path, program):
+    "What a `program` of JavaScript prints as JSON; `data` are those of the `page`."
     node = shutil.which("node")
     if node is None:
         pytest.skip("node runs the script of the page")
-    e = Exploration(branched, max_points=500)
-    data = page_data(e, 20, 40)
-    asked = [(step, choice, 30) for step in range(4) for choice in range(20)]
-    program = page_file("explorer.js") + (
-        f"\nconst data = unpack({json.dumps(data)}), asked = {json.dumps(asked)};"
-        "\nconsole.log(JSON.stringify([asked.map(a => description(data, ...a)),"
-        "\n  data.views.map(view => project(view, 33, 21)), least(data, data.chosen[3], 30)]));"
-    )
-    (tmp_path / "page.js").write_text(program)
+    given = json.JSONDecoder().raw_decode(page.partition(", unpack(")[2])[0]
+    text = f"{page_file('explorer.js')}\nconst data = unpack({json.dumps(given)});\n{program}"
+    (tmp_path / "page.js").write_text(text)
     run = subprocess.run([node, tmp_path / "page.js"], capture_output=True, text=True, check=True)
-    sentences, places, least = json.loads(run.stdout)
-    assert sentences == [
-        description(e, step, data["chosen"][choice], k) for step, choice, k in asked
-    ]
-    for found, view in zip(places, e.views, strict=True):
-        assert np.abs(found - projected(view, 33, 21)).max() < 1e-4  # coordinates of 16 bits
-    assert np.isclose(least, e.spreads(data["chosen"][3], 30)[1], rtol=1e-5)
+    return json.loads(run.stdout)
+
+
+def test_the_script_says_what_python_says(branched, tmp_path):
+    e, last = Exploration(branched, max_points=500), len(branched.embeddings_) - 1
+    near, sentences, others, flat = run_script(
+        explorer_html(branched, max_points=500, neighbors=30),
+        tmp_path,
+        """const rows = [3, 77, 400], list = values => Array.from(values);
+        console.log(JSON.stringify([rows.map(i => list(near(data, 1, i))),
+          rows.map(i => description(data, i)), rows.map(i => otherWays(data, i)),
+          project(data.views[1], 0, 90)]));""",
+    )
+    assert np.abs(np.array(flat) - e.views[1]).max() < 1e-4  # coordinates of 16 bits
+    for point, own, text, ways in zip((3, 77, 400), near, sentences, others):
+        assert own == e.near(last, point, 30).tolist()
+        told = [e.spread(point, e.near(i, point, 30)) for i in (last, 0)]
+        assert f"by {told[0]:.3f} standard deviations; in the data, by {told[1]:.3f}" in text
+        assert f"{e.on_branch(point, e.near(last, point, 30))} of them lie on its branch" in text
+        assert all(e.branch[way] != e.branch[point] for way in ways)
+        gaps = np.abs(e.features[ways] - e.features[point])
+        assert np.all(gaps < 0.11 * e.features.std())
+
+
+def test_rows_that_are_pictures(tmp_path):
+    from idm_nb.datasets import rotated_digits
+
+    pixels, angle, _ = rotated_digits(7, n_angles=2)
+    model = IteratedDiffusionMap(regressor="kernel", random_state=0).fit(pixels, angle)
+    page = explorer_html(model, image=(8, 8), max_columns=0)
+    shown = run_script(page, tmp_path, "console.log(JSON.stringify([...data.pictures]));")
+    assert np.abs(np.reshape(shown, pixels.shape) / 255 - pixels).max() < 0.01
+    refuses(r"image=\(8, 9\) needs 72 columns, got 64", lambda: explorer_html(model, image=(8, 9)))
+    ax = model.plot(image=(8, 8))
+    assert len(ax.images) >= 10 and ax.images[0].get_array().shape == (8, 8)

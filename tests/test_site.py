@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import json
 import re
 from contextlib import redirect_stdout
 from io import StringIO
@@ -13,8 +14,10 @@ from renumber import address, places
 from thumbnails import FRONT, pictures
 
 from idm_nb import IteratedDiffusionMap
+from idm_nb.command.jobs import demo_table
 from tools import site
 
+HOME, README = NBS / "index.qmd", ROOT / "README.md"
 GENERATED = sorted(NBS.glob("*/*.qmd.py"))  # pages that nbdev writes when the site is built
 ADDRESSES = {address(path.relative_to(NBS).as_posix()) for path in NOTEBOOKS}
 ADDRESSES |= {path.relative_to(NBS).as_posix().replace(".qmd.py", ".html") for path in GENERATED}
@@ -212,17 +215,34 @@ def test_no_attribute_is_swallowed_by_the_entry_before_it():
     assert names == ["a_", "b_, c_, ...", "d", "e", "f"]
 
 
-def test_home_shows_what_its_code_gives(capsys):
-    page, names = (NBS / "index.qmd").read_text(), {}
-    exec(re.search(r"```python\n(.*?)```", page, re.S)[1], names)
-    assert "On rows not used for fitting, the map explains" in capsys.readouterr().out
-    told = float(re.search(r"the map explains (\d+) %", page)[1]) / 100
-    assert abs(names["model"].verdict_.r2 - told) < 0.03  # another machine rounds differently
-    cells = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
-    found = names["model"].predict(names["table"][: len(cells) - 1])
-    assert list(found.columns) == cells[0]
-    for row, given in zip(cells[1:], found.itertuples(index=False)):
-        assert abs(float(row[1]) - given[1]) < 0.3 and int(row[3]) == given[3]
+def test_home_shows_what_its_script_measured():
+    told, page = json.loads((ROOT / "bench" / "home.json").read_text()), HOME.read_text()
+    percent = lambda share: f"{100 * share:.0f} %"
+    methods = told["methods"]
+    for name in [name for name in methods if "weight" not in name]:
+        shares = [percent(methods[name][key]) for key in ("same digit and angle", "same digit")]
+        row = [name, *shares, f"{methods[name]['error of the angle']:.1f}°"]
+        assert f"| {' | '.join(row)} |" in page, row
+    best = max(one["same digit and angle"] for name, one in methods.items() if "weight" in name)
+    assert f"reaches {percent(best)} at most" in page
+    for count in (told["training rows"], told["new rows"]):
+        assert re.search(rf"\b{count}\b", page)
+    assert str(told["new rows"]) in (ROOT / "README.md").read_text() and told["branches"] == 3
+
+
+def test_code_of_home_and_readme_runs(tmp_path, monkeypatch, capsys):
+    table, _ = demo_table("three-digits", 0)
+    some = table.frame[table.frame.original % 12 == 0]
+    (tmp_path / "results").mkdir()
+    some.to_csv(tmp_path / "results" / "three-digits.csv", index=False)
+    some[:3].to_csv(tmp_path / "new.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    codes = [re.search(r"```python\n(.*?)```", p.read_text(), re.S)[1] for p in (HOME, README)]
+    assert codes[0] == codes[1]
+    exec(codes[0], {})
+    assert "the map explains" in capsys.readouterr().out
+    assert "pictures" in (tmp_path / "report.html").read_text()
+    assert len(README.read_text().split()) <= 800
 
 
 def test_programs_are_told_the_parameters_of_today():

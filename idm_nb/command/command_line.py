@@ -46,6 +46,12 @@ def within(low, high, kind=int, word=None, below=False):
     return read
 
 # %% ../../nbs/12_command/45_command_line.ipynb #93883d1c
+def height_and_width(text):
+    'The pair (8, 8) of "8x8", for argparse.'
+    height, _, width = text.partition("x")
+    return int(height), int(width)
+
+
 COLUMN, COLUMNS = dict(metavar="COLUMN"), dict(nargs="+", metavar="COLUMN")
 COUNT, FLAG = dict(type=within(1, ENDLESS), metavar="N"), dict(action="store_true")
 MARK, GENES = dict(metavar="MARK"), dict(action=argparse.BooleanOptionalAction)
@@ -202,6 +208,7 @@ UNITS = dict(
 CIRCLE, WORDS = dict(nargs="+", metavar="COLUMN=LENGTH"), dict(nargs="+", metavar="WORD")
 SCALE = dict(choices=("standard", "none"))
 LOG = dict(choices=("auto", "log", "none"), default="auto")
+IMAGE = dict(metavar="8x8", type=height_and_width)
 FIT_COLUMNS = (
     ("feature", "feature column(s); of an NPZ file the name of the array is enough", COLUMNS),
     ("feature-file", "take the feature columns from a second table", dict(metavar="FILE")),
@@ -218,6 +225,7 @@ FIT_COLUMNS = (
     ("group", "rows with equal values belong together (a person), also when held out", COLUMN),
     ("weight", "the column that says how often each row counts", COLUMN),
     ("label", "a column that the map is not given; branches are compared with it", COLUMN),
+    ("image", "rows are pictures of this height and width, and drawn as such", IMAGE),
     ("scale", "comparable units (default), or numbers as they are (default of .h5ad)", SCALE),
 )
 

@@ -157,7 +157,7 @@ FILES = (
 AT_ONCE = 10_000  # rows that are placed together
 
 
-def write_fitted(model, source, style, out, more, verbose=False, n_jobs=1):
+def write_fitted(model, source, style, out, more, verbose=False, n_jobs=1, image=None):
     "Write all files of a `TableMap` that was fitted to `source` into `out`; the summary says `more`."
     fitted, out = model.fitted_, Path(out).resolve()
     label, branches, facts = branch_labels(fitted), branch_table(fitted), {}
@@ -170,7 +170,7 @@ def write_fitted(model, source, style, out, more, verbose=False, n_jobs=1):
         summary["label"] = {name: label[name] for name in ("column", "share", "chance")}
     contrast = pd.DataFrame(fitted.contrast.table(), columns=[*CONTRAST]).rename(columns=CONTRAST)
     announce(verbose, "pictures of the report")
-    page = table_report(fitted, facts)
+    page = table_report(fitted, facts, image)
     announce(verbose, "results of all rows")
     call = partial(row_results, fitted=fitted)
     frames = results_of_pieces(call, source, style, out, AT_ONCE, n_jobs, verbose)
@@ -312,10 +312,10 @@ def fit_job(options):
         model.set_params(feature=options.feature or names)
     elif not options.feature:
         raise UsageError("name the feature with --feature COLUMN or --feature-file FILE")
-    fit_into_folder(model, source, options)
+    fit_into_folder(model, source, options, options.image)
 
 # %% ../../nbs/12_command/44_jobs.ipynb #95040440
-def fit_into_folder(model, source, options):
+def fit_into_folder(model, source, options, image=None):
     "Fit a `TableMap` to a path or a `Table`, write the folder `options.out`, and print the findings."
     start, verbose = time.perf_counter(), not options.quiet
     fitted = model.fit(source, getattr(options, "weight", None)).fitted_
@@ -330,7 +330,7 @@ def fit_into_folder(model, source, options):
     model.set_params(reading={**reading, "shell": False})  # who loads it writes Python
     told = dict(scale=fitted.scale, group=model.groups, seconds=round(seconds, 2))
     told["idm_nb"] = __version__
-    facts = write_fitted(model, source, style, options.out, told, verbose, options.jobs)
+    facts = write_fitted(model, source, style, options.out, told, verbose, options.jobs, image)
     facts = {**facts, **findings(fitted)}
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
@@ -460,6 +460,7 @@ def demo_job(options):
     "Fit the built-in example `options.name`; its table is written beside the results."
     check_folder(options.out, FILES)
     table, roles = demo_table(options.name, options.seed)
-    fit_into_folder(model_of(options, **roles, scale="none"), table, options)
+    image = (8, 8) if options.name.endswith("digits") else None
+    fit_into_folder(model_of(options, **roles, scale="none"), table, options, image)
     write = lambda path: write_table(path, table.frame)
     write_folder(Path(options.out), {table.source: write})

@@ -130,16 +130,22 @@ def bars(values, names, ax=None, *, threshold=None, limit=20, title=""):
     return ax
 
 # %% ../../nbs/appendix/E_pictures.ipynb #c7c81e8e
+LABELS = (  # found one after the other: each as far as possible from those before, for every kind of eye
+    "0072b2 e69f00 9200ff b6ce92 00dbe7 794931 c2490c ff55ff".split()
+)
+LABELS = np.array([[*bytes.fromhex(colour)] for colour in LABELS]) / 255
+
+
 def palette(kind):
     'Colours `(n, 3)` between 0 and 1 for a "range", an "angle" or a "label".'
     if kind == "angle":
         from colorsys import hls_to_rgb
 
         return np.array([hls_to_rgb(k / 32, 0.55, 0.65) for k in range(32)])
+    if kind == "label":
+        return LABELS
     from matplotlib import colormaps
 
-    if kind == "label":
-        return np.array(colormaps["tab10"].colors)[[0, 1, 2, 4, 5, 6, 8, 9]]  # no red, no grey
     return colormaps["viridis"](np.linspace(0.15, 0.92, 32))[:, :3]
 
 # %% ../../nbs/appendix/E_pictures.ipynb #0358e6ef
@@ -241,8 +247,27 @@ def colour_bar(ax, shown, label):
     if turns:
         bar.set_ticks([-180, -90, 0, 90, 180])
 
+# %% ../../nbs/appendix/E_pictures.ipynb #1fd9a9cd
+ACROSS = 10  # pictures beside each other in a map
+
+
+def thumbnails(ax, points, pictures, shape, branch, colours):
+    "Draw one of the `pictures` `(N, h * w)` of each branch in each square of a grid on `points` `(N, 2)`."
+    low, high = points.min(axis=0), points.max(axis=0)
+    side = (high - low).max() / ACROSS
+    places = (points - low) / side
+    order = np.argsort(np.linalg.norm(places % 1 - 0.5, axis=1), kind="stable")
+    cells = np.c_[branch, np.minimum(places.astype(int), ACROSS - 1)][order]
+    for row in order[np.unique(cells, axis=0, return_index=True)[1]]:
+        half = 0.44 * side * np.array(shape[::-1]) / max(shape)
+        (left, bottom), (right, top) = points[row] - half, points[row] + half
+        extent = left, right, bottom, top
+        ax.imshow(np.reshape(pictures[row], shape), cmap="gray_r", extent=extent, zorder=3)
+        frame = np.array([[left, right, right, left, left], [bottom, bottom, top, top, bottom]])
+        ax.plot(*frame, color=colours[row], lw=1.2, zorder=4)
+
 # %% ../../nbs/appendix/E_pictures.ipynb #91f32bba
-def plot_map(model, color="feature", ax=None, *, name="feature", size=6):
+def plot_map(model, color="feature", ax=None, *, name="feature", size=6, image=None):
     """Draw the training rows of a fitted map in the two directions of `viewing_axes`.
 
     Parameters
@@ -254,6 +279,7 @@ def plot_map(model, color="feature", ax=None, *, name="feature", size=6):
     ax : matplotlib axes, default None: a new figure
     name : str, name of the feature for the legend, with its unit if it has one
     size : float, marker area in points squared
+    image : (height, width), default None; the rows are pictures of this size, and some are drawn
 
     Returns
     -------
@@ -286,7 +312,11 @@ def plot_map(model, color="feature", ax=None, *, name="feature", size=6):
         shown = Colouring(angle, "angle")
     else:
         shown = Colouring(values[:, 0] if color == "feature" else np.linalg.norm(errors, axis=1))
-    scatter(model.embedding_ @ axes, shown.colours, ax, size=size)
+    points = model.embedding_ @ axes
+    scatter(points, shown.colours, ax, size=size)
+    if image is not None:
+        rows = model.map_.rows
+        thumbnails(ax, points, rows.X[rows.inverse], image, model.branch_, shown.colours)
     if color == "branch":
         branch_legend(ax, shown)
     else:

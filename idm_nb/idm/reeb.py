@@ -20,6 +20,7 @@ from ..branches.support import SUPPORT, GluedGraph, pairs_with_support, supporte
 from ..branches.walk import walk_neighbors
 from ..core.checks import check_features, check_new, check_number, check_points
 from ..core.files import Storage
+from ..core.pictures import palette
 from ..core.rows import PrincipalAxes, TrainingRows
 from ..diffusion.numerics import nearest_others
 from .estimator import IteratedDiffusionMap
@@ -54,12 +55,13 @@ def columns_of(branches, ranges, piece):
     return place
 
 # %% ../../nbs/09_map/27_reeb_graph.ipynb #b8ea7a90
-def draw_graph(graph, ax, points, size, cmap):
-    "The picture of a `graph` at `ax`; `points`, `size` and `cmap` as in `plot`. Returns the axes."
+def draw_graph(graph, ax, points, size, colours):
+    "The picture of a `graph` at `ax`; `points`, `size` and `colours` as in `plot`. Returns the axes."
     import matplotlib.pyplot as plt
 
     ax = plt.figure(figsize=(4, 4)).add_subplot() if ax is None else ax
-    place, colours = columns_of(graph.branches, graph.ranges, graph.pieces), plt.get_cmap(cmap)
+    place = columns_of(graph.branches, graph.ranges, graph.pieces)
+    colours = palette("label") if colours is None else colours
     at = [place[(graph.branches == v).any(axis=1)].mean() for v in range(len(graph.nodes))]
     # evenly spread, and not the random numbers from which the data may have been made
     shift = 0.24 * (np.arange(len(graph.heights)) * 0.618034 % 1 - 0.5)
@@ -74,8 +76,7 @@ def draw_graph(graph, ax, points, size, cmap):
         if points:
             h = graph.heights[mine]
             around = np.interp((h - low) / max(high - low, 1e-300), t, x) + shift[mine]
-            # as in a scatter plot of `membership`
-            colour = colours(b / max(len(graph.branches) - 1, 1))
+            colour = colours[b % len(colours)]
             ax.scatter(around, h, s=size, color=colour, linewidths=0, alpha=0.6, rasterized=True)
     ax.plot(at, graph.nodes, "o", color="0.1", ms=5, zorder=3)
     ax.set(xticks=[], ylabel="feature")
@@ -180,13 +181,13 @@ class ReebGraph(Storage):
         "Branch `(q,)` of rows `X` `(q, m)`."
         return self.place(X, heights).branch
 
-    def plot(self, ax=None, *, points=True, size=4, cmap="tab10"):
+    def plot(self, ax=None, *, points=True, size=4, colours=None):
         """Draw the graph with the height upwards, and returns the matplotlib axes.
 
-        With `points`, rows are drawn around their branches, of a marker area `size`, and with one
-        colour of `cmap` a branch.
+        With `points`, rows are drawn around their branches, of a marker area `size`, and in the
+        `colours` of the branches, by default those of `palette("label")`.
         """
-        return draw_graph(self, ax, points, size, cmap)
+        return draw_graph(self, ax, points, size, colours)
 
     def sentences(self):
         "The graph in words: its pieces, the support of its branches, and candidates."

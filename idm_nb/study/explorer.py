@@ -18,32 +18,40 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.checks import check_features, check_number
-from ..core.pictures import Colouring, angle_of_pair
+from idm_nb.core.pictures import (
+    Colouring,
+    angle_of_pair,
+    branch_legend,
+    colour_bar,
+    scatter,
+    viewing_axes,
+)
 from ..core.rows import PrincipalAxes, column_means, is_wide
-from ..diffusion.numerics import Search, nearest
+from ..diffusion.numerics import Search, nearest_others
 from ..flow.closed import remainder
 
 # %% ../../nbs/09_map/29_explorer.ipynb #62f5fc1c
 def aligned_views(clouds):
-    "The clouds, aligned so that they can be compared one after the other; `clouds` `(N, m)`."
+    "The clouds in three columns, each turned to match the one before it; `clouds` `(N, m)`."
     views = []
     for cloud in clouds:
         wide = cloud.shape[1] > 3
         view = PrincipalAxes(cloud, most=3)(cloud) if wide else cloud - cloud.mean(axis=0)
+        if views:  # a flat cloud stays flat
+            view = view @ orthogonal_procrustes(view, views[-1][:, : view.shape[1]])[0]
         view = np.pad(view, ((0, 0), (0, 3 - view.shape[1])))
-        if views:
-            view = view @ orthogonal_procrustes(view, views[-1])[0]
         views.append(view / np.linalg.norm(view, axis=1).max())
     return views
 
-# %% ../../nbs/09_map/29_explorer.ipynb #4a5c8e9f
-def projected(points, turn=0.0, tilt=90.0):
-    "Parallel projection of a cloud to the plane; `points` `(N, 3)`."
-    a, b = np.radians([turn, tilt])
-    right = np.cos(a) * points[:, 0] - np.sin(a) * points[:, 1]
-    back = np.sin(a) * points[:, 0] + np.cos(a) * points[:, 1]
-    up = np.sin(b) * back + np.cos(b) * points[:, 2]
-    return np.stack([right, up, np.sin(b) * points[:, 2] - np.cos(b) * back], 1)
+
+def facing(embedding, features, branch):
+    "A map `(N, k)` with the feature across, branches apart, and the rest in depth, `(N, 3)`."
+    axes = viewing_axes(embedding, features, branch)
+    seen = (embedding - embedding.mean(axis=0)) @ axes
+    if embedding.shape[1] < 3:
+        return seen
+    rest = embedding - embedding @ axes @ axes.T
+    return np.c_[seen, PrincipalAxes(rest, most=1)(rest)]
 
 # %% ../../nbs/09_map/29_explorer.ipynb #d22d5ee3
 def feature_colours(features, name):
@@ -81,13 +89,14 @@ def colourings(features, held_out, branch, data, names):
 
 
 def bar_of(shown):
-    "Colours `(k, 3)` of a `Colouring` from its lowest to its highest value, and these two as text."
+    "Colours `(k, 3)` of a `Colouring` from its lowest to its highest value, and the ends, or all names, as text."
     values, colours = shown.values, shown.palette
     if shown.kind == "angle":  # codes start at zero degrees
-        return np.roll(colours, len(colours) // 2, axis=0), "-180°", "180°"
+        return np.roll(colours, len(colours) // 2, axis=0), ["-180°", "180°"]
     if shown.kind == "label":
-        return colours[np.arange(values.max() + 1) % len(colours)], "0", str(values.max())
-    return colours, f"{values.min():.3g}", f"{values.max():.3g}"
+        names = getattr(shown, "names", None) or [str(k) for k in range(values.max() + 1)]
+        return colours[np.arange(len(names)) % len(colours)], names
+    return colours, [f"{values.min():.3g}", f"{values.max():.3g}"]
 
 # %% ../../nbs/09_map/29_explorer.ipynb #bee2415f
 def check_explorable(model):
@@ -125,8 +134,9 @@ class Exploration:
         self.names = row_names(names, n, shown)
         own = getattr(table, "fitted_", None)
         titles = own.encoder.labels() if own else getattr(model, "feature_names_in_", None)
-        columns = columns_shown(rows.X[rows.inverse[shown]], titles, max_columns)
-        self.colours = colourings(self.features, held_out[shown], self.branch, *columns)
+        self.X = rows.X[rows.inverse[shown]]
+        self.columns = columns_shown(self.X, titles, max_columns)
+        self.colours = colourings(self.features, held_out[shown], self.branch, *self.columns)
         self.run(self.fitted_taus)
 
     def run(self, taus):
@@ -137,12 +147,10 @@ class Exploration:
         self.taus, back = taus, known.inverse[self.rows]
         data, moved = known.coordinates[back], [points[back] for points in flow.embeddings()]
         self.points = [data, *moved]
-        self.views = aligned_views([data if data.shape[1] <= 3 else known.points[back], *moved])
+        first = data if data.shape[1] <= 3 else known.points[back]
+        last = facing(moved[-1], self.features, self.branch)
+        self.views = aligned_views([last, *moved[-2::-1], first])[::-1]
         self.searches = [Search(points) for points in self.points]
-
-    def flat(self, iteration):
-        "Whether the cloud after `iteration` steps lies in a plane."
-        return self.points[iteration].shape[1] <= 2
 
     def near(self, iteration, point, k):
         "The `k` other points nearest to `point` after `iteration` steps."
@@ -153,13 +161,6 @@ class Exploration:
         "Root mean squared difference of the feature from that of `point`, in standard deviations."
         gap = np.sum((self.features[near] - self.features[point]) ** 2, axis=1).mean()
         return float(np.sqrt(gap / self.features.var(axis=0).sum()))
-
-    def spreads(self, point, k):
-        "`spread` among the `k` neighbours after each iteration, and the least possible one."
-        steps, here = range(len(self.points)), self.features[[point]]
-        curve = [self.spread(point, self.near(i, point, k)) for i in steps]
-        least = nearest(self.features, here, k + 1)[0][0]
-        return curve, self.spread(point, least[least != point][:k])
 
     def on_branch(self, point, near):
         "How many of the points `near` lie on the branch of `point`."
@@ -179,61 +180,25 @@ def description(exploration, iteration, point, k):
         f"deviations ({e.spread(point, first):.3f} in the data){own}."
     )
 
-# %% ../../nbs/09_map/29_explorer.ipynb #0d214dbe
-def draw_cloud(ax, title, positions, colours, near, point):
-    "Draw `positions` `(N, 3)` in `colours` at `ax`, back to front; `near` is red, `point` a star."
-    order = np.argsort(positions[:, 2], kind="stable")
-    ax.set(xlim=(-1.03, 1.03), ylim=(-1.03, 1.03), aspect="equal")
-    ax.set_axis_off()
-    # a fixed place, because an automatic one takes longer
-    ax.set_title(title, fontsize=10, y=1.01)
-    # discs would take twice as long
-    ax.scatter(*positions[order, :2].T, s=5, c=colours[order], linewidths=0, marker="s")
-    ax.scatter(*positions[near, :2].T, s=12, c="crimson", linewidths=0)
-    ax.plot(*positions[[point], :2].T, "*", ms=13, color="black", mec="white", mew=0.8)
-
-
-def draw_curve(ax, curve, least, iteration):
-    "Draw the spread after each iteration, the list `curve`; the `least` one is dashed."
-    ax.set_title("difference of the feature", fontsize=10, y=1.01)
-    ax.set_xlabel("iteration (dashed: least possible)")
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.locator_params(nbins=3)  # drawing text is slow
-    ax.locator_params("x", integer=True)
-    ax.plot(np.arange(len(curve)), curve, ".-", ms=4, lw=0.9, color="0.5")
-    ax.plot([iteration], [curve[iteration]], "o", color="crimson")
-    ax.axhline(least, ls="--", lw=1, color="0.5")
-    ax.set(xlim=(-0.4, len(curve) - 0.6), ylim=(0, 1.08 * max(curve)))
-
-
-def draw_bar(ax, name, shown):
-    "Draw the colours of a `Colouring`, `shown`, in one row, with its ends and its `name`."
-    colours, low, high = bar_of(shown)
-    ax.set_axis_off()
-    ax.imshow(colours[None], aspect="auto", extent=(0, 1, 0, 1))
-    for x, y, text, ha, va in (
-        (-0.03, 0.5, low, "right", "center"),
-        (1.03, 0.5, high, "left", "center"),
-        (0.5, -0.7, name, "center", "top"),
-    ):
-        ax.text(x, y, text, ha=ha, va=va, fontsize=9, transform=ax.transAxes)
-
 # %% ../../nbs/09_map/29_explorer.ipynb #30d6b7b6
-def draw(exploration, iteration, point, neighbors, colour, turn=-40.0, tilt=25.0, solid=True):
-    "Figure of the data, the embedding after an `iteration`, and the spread of the feature."
+def draw(exploration, iteration, point, neighbors, colour):
+    "Figure of the data and of the embedding after an `iteration`; neighbours are red, the `point` a star."
     from matplotlib.figure import Figure
 
     e, shown = exploration, exploration.colours[colour]
-    figure = Figure(figsize=(8.8, 3.3), dpi=100, facecolor="white")
-    *clouds, right = figure.subplots(1, 3, width_ratios=(1, 1, 0.75))
-    near = e.near(iteration, point, neighbors)
-    name = f"iteration {iteration}" if iteration else "the data (iteration 0)"
-    for ax, i, title in zip(clouds, (0, iteration), ("neighbours on the data", name)):
-        angles = (turn, tilt) if solid and not e.flat(i) else (0, 90)
-        draw_cloud(ax, title, projected(e.views[i], *angles), shown.colours, near, point)
-    draw_curve(right, *e.spreads(point, neighbors), iteration)
-    draw_bar(figure.add_axes((0.26, 0.1, 0.2, 0.03)), colour, shown)
-    figure.subplots_adjust(left=0.01, right=0.98, bottom=0.15, top=0.9, wspace=0.12)
+    figure = Figure(figsize=(8.4, 3.2), facecolor="white", layout="constrained")
+    near, panels = e.near(iteration, point, neighbors), figure.subplots(1, 2)
+    name = f"after iteration {iteration}" if iteration else "the data (iteration 0)"
+    for ax, i, title in zip(panels, (0, iteration), ("neighbours on the data", name)):
+        seen = e.views[i][:, :2]
+        scatter(seen, shown.colours, ax, title=title)
+        ax.scatter(*seen[near].T, s=12, color="crimson", linewidths=0)
+        ax.plot(*seen[point], "*", ms=13, color="black", mec="white", mew=0.8)
+        ax.set(xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
+    if shown.kind == "label":
+        branch_legend(panels[1], shown)
+    else:
+        colour_bar(panels[1], shown, colour)
     return figure
 
 
@@ -266,9 +231,6 @@ def controls_for(exploration, neighbors):
         point=w.SelectionSlider(options=named, description="row"),
         neighbors=w.IntSlider(neighbors, 2, max(2, n // 2), description="neighbours"),
         colour=w.Dropdown(options=list(exploration.colours)),
-        turn=w.IntSlider(-40, -180, 180, description="turn (°)"),
-        tilt=w.IntSlider(25, -90, 90, description="tilt (°)"),
-        solid=w.Checkbox(True, description="three dimensions"),
         tau=w.FloatSlider(exploration.taus[-1], min=0.05, max=0.99, step=0.01),
     )
     found.tau.continuous_update = False
@@ -285,9 +247,9 @@ class Explorer:
         w = import_widgets()
         self.exploration, self.controls = exploration, controls_for(exploration, neighbors)
         self.image, self.status, c = w.Image(format="png"), w.HTML(), self.controls
-        rows = [c.iteration, c.point, c.neighbors], [c.colour, c.turn, c.tilt], [c.tau, c.solid]
-        above, *below = (w.HBox(row, layout=w.Layout(flex_flow="row wrap")) for row in rows)
-        self.widget = w.VBox([above, self.image, self.status, *below])
+        rows = [c.iteration, c.point, c.neighbors], [c.colour, c.tau]
+        above, below = (w.HBox(row, layout=w.Layout(flex_flow="row wrap")) for row in rows)
+        self.widget = w.VBox([above, self.image, self.status, below])
         for name, widget in vars(c).items():
             widget.observe(self.run if name == "tau" else self.show, "value")
         self.show()
@@ -324,7 +286,7 @@ class Explorer:
 
 # %% ../../nbs/09_map/29_explorer.ipynb #5569a74a
 def explore(model, y=None, *, names=None, neighbors=100, max_points=5000):
-    """Explorer of a fitted model, with sliders for iteration, row, neighbours, view and tau.
+    """Explorer of a fitted model, with sliders for iteration, row, neighbours and tau.
 
     Parameters
     ----------
@@ -367,48 +329,65 @@ from string import Template
 from ..core.files import write_whole
 
 # %% ../../nbs/09_map/29_explorer.ipynb #182a9bb0
-def spread_out(points, n):
-    "Indices of `n` points: the first is next to the mean, each other one farthest from those before."
-    gap = np.linalg.norm(points - points.mean(axis=0), axis=1)
-    chosen = [int(np.argmin(gap))]
-    gap = np.linalg.norm(points - points[chosen[0]], axis=1)
-    while len(chosen) < min(n, len(points)):
-        chosen.append(int(np.argmax(gap)))
-        gap = np.minimum(gap, np.linalg.norm(points - points[chosen[-1]], axis=1))
-    return np.array(chosen)
-
-
 def packed(array, kind):
     "An array as base64 text, with numbers of a given `kind`."
     return base64.b64encode(np.ascontiguousarray(array, kind).tobytes()).decode()
 
 
-def page_data(exploration, n_chosen, n_neighbors):
-    "A dict for the page: an `exploration`, with `n_neighbors` of each of `n_chosen` points."
-    e = exploration
-    chosen, k = spread_out(e.views[0], n_chosen), min(n_neighbors, len(e.rows) - 1)
-    near = [np.stack([e.near(i, p, k) for p in chosen]) for i in range(len(e.points))]
+def page_data(views, clouds, features, branch, names, colours, neighbors, marks, **more):
+    """A dict for the page: `views` `(N, 3)`, `features` `(N, n)`, `branch` `(N,)`, `names` and dict of `colours` of rows,
+    and `neighbors` of each row in the data and in the map, the two `clouds` `(N, m)`."""
+    k, n = min(neighbors, len(names) - 1), len(names)
     hexes = lambda colours: ["#%02x%02x%02x" % tuple(c) for c in np.uint8(255 * colours)]
     return {
-        "points": len(e.rows),
-        "names": e.names,
-        "chosen": chosen.tolist(),
+        "points": n,
+        "names": names,
         "neighbors": k,
-        "tau": ", ".join(f"{tau:.2f}" for tau in e.taus),
-        "left": [f"{remainder(e.taus, i):.2g}" for i in range(len(near))],
-        "flat": [e.flat(i) for i in range(len(near))],
-        "views": [packed(np.round(32767 * view), "<i2") for view in e.views],
-        "near": [packed(rows, "<u2") for rows in near],
-        "features": packed(e.features / np.sqrt(e.features.var(axis=0).sum()), "<f4"),
-        "branch": packed(e.branch, "<u2"),
-        "branches": int(e.branch.max()) + 1,
+        "views": [packed(np.round(32767 * view), "<i2") for view in views],
+        "near": [packed(nearest_others(cloud, k)[0], "<u2") for cloud in clouds],
+        "features": packed(features / np.sqrt(features.var(axis=0).sum()), "<f4"),
+        "branch": packed(branch, "<u2"),
+        "branches": int(branch.max()) + 1,
         "colours": [
-            [name, packed(c.codes, "u1"), c.kind, hexes(bar), *ends]
-            for name, c in e.colours.items()
-            for bar, *ends in [bar_of(c)]
+            [name, packed(c.codes, "u1"), c.kind, hexes(bar), ends]
+            for name, c in colours.items()
+            for bar, ends in [bar_of(c)]
         ],
-        "palettes": {c.kind: hexes(c.palette) for c in e.colours.values()},
+        "colour": list(colours).index("branch") if "branch" in colours else 0,
+        "palettes": {c.kind: hexes(c.palette) for c in colours.values()},
+        "far": UNLIKE,
+        "marks": packed(np.stack(marks, 1) if len(marks) else [], "<i2"),
+        **more,
     }
+
+
+UNLIKE = 50  # hundredths of a standard deviation by which numbers of two rows are said to differ
+
+
+def marks_of(columns):
+    "A list of columns `(N,)` of numbers in hundredths of a standard deviation, by which rows differ."
+    found = []
+    for column in columns:
+        spread = max(np.nanstd(column), 1e-300)
+        mark = np.round(100 * (column - np.nanmean(column)) / spread)
+        found.append(np.nan_to_num(np.clip(mark, -32000, 32000), nan=-32768))
+    return found
+
+
+def check_image(image, m):
+    "Raise unless `image` is None or the (height, width) of a picture of `m` pixels."
+    if image is not None and np.prod(image) != m:
+        raise ValueError(f"image={tuple(image)} needs {np.prod(image)} columns, got {m}")
+
+
+def pictures_of(X, image):
+    "The entries `image` and `pictures` of the page; rows `X` `(N, h * w)` are pictures of a size `image`."
+    if image is None:
+        return {}
+    check_image(image, X.shape[1])
+    low, high = X.min(), X.max()
+    grey = 255 * (X - low) / max(high - low, 1e-300)
+    return {"image": [int(side) for side in image], "pictures": packed(grey.round(), "u1")}
 
 # %% ../../nbs/09_map/29_explorer.ipynb #47e59f9a
 def page_file(name):
@@ -416,17 +395,41 @@ def page_file(name):
     return files("idm_nb.study").joinpath("pages", name).read_text(encoding="utf-8")
 
 # %% ../../nbs/09_map/29_explorer.ipynb #9a17a212
-def explorer_html(model, y=None, *, names=None, max_points=1500, neighbors=75, max_columns=8):
-    "The explorer as a piece of HTML that needs neither Python nor a network."
+def explorer_page(data):
+    "The explorer of `page_data` as a piece of HTML that needs neither Python nor a network."
+    text = json.dumps(data, allow_nan=False).replace(
+        "<", "\\u003c"
+    )  # a name must not end the script
+    name = f"idm-{sha1(text.encode()).hexdigest()[:10]}"
+    parts = dict(style=page_file("explorer.css"), script=page_file("explorer.js"))
+    return Template(page_file("explorer.html")).substitute(parts, name=name, data=text)
+
+
+def explorer_html(
+    model, y=None, *, names=None, max_points=1500, neighbors=20, max_columns=8, image=None
+):
+    "The explorer of a model as a piece of HTML."
     check_number("max_points", max_points, 4, 65535, integer=True)
     check_number("neighbors", neighbors, 2, integer=True)
     check_number("max_columns", max_columns, 0, integer=True)
-    exploration = Exploration(model, y, names=names, max_points=max_points, max_columns=max_columns)
-    data = json.dumps(page_data(exploration, 60, neighbors), allow_nan=False)
-    data = data.replace("<", "\\u003c")  # a column name must not end the script
-    name = f"idm-{sha1(data.encode()).hexdigest()[:10]}"
-    parts = dict(style=page_file("explorer.css"), script=page_file("explorer.js"))
-    return Template(page_file("explorer.html")).substitute(parts, name=name, data=data)
+    e = Exploration(model, y, names=names, max_points=max_points, max_columns=max_columns)
+    X, columns = e.columns
+    text = lambda values: [f"{value:.3g}" for value in values]
+    parts = e.views, (e.points[0], e.points[-1]), e.features, e.branch, e.names, e.colours
+    data = page_data(
+        *parts,
+        neighbors,
+        titles=["the data", *(f"after step {k}" for k in range(1, len(e.views)))],
+        start=int(np.argmin(np.linalg.norm(e.views[0], axis=1))),
+        feature="feature",
+        ways=bool(e.model.verdict_.beats_chance),
+        values=[", ".join(text(row)) for row in e.features],
+        columns=columns,
+        cells=[text(column) for column in X.T],
+        marks=marks_of(X.T),
+        **pictures_of(e.X, image),
+    )
+    return explorer_page(data)
 
 # %% ../../nbs/09_map/29_explorer.ipynb #a1bd107f
 def save_explorer(model, path, y=None, *, title="Iterated diffusion map", **options):
@@ -438,7 +441,8 @@ def save_explorer(model, path, y=None, *, title="Iterated diffusion map", **opti
     path : str or Path, usually ending in `.html`
     y : (N,) or (N, n) array, default None, features of the training rows, see `explore`
     title : str
-    **options : `names`, `max_points`, `neighbors`, `max_columns` of `explorer_html`
+    **options : `names`, `max_points` (1500), `neighbors` (20), `max_columns` (8, of the table) and
+        `image`, (height, width) if the rows are pictures
 
     Returns
     -------

@@ -8,27 +8,26 @@ __all__ = ['table_report']
 # %% ../../nbs/11_tables/41_report.ipynb #f520769f
 import base64
 import io
-import json
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 
-from ..core.checks import MOST_AXES
-from idm_nb.core.pictures import (
-    Colouring,
-    bars,
-    branch_legend,
-    colour_bar,
-    main_difference,
-    palette,
-)
-from ..diffusion.numerics import nearest
+from ..core.pictures import Colouring, bars, branch_legend, main_difference, palette
 from ..regression.verdict import SMALL, line_is_enough, short
-from ..study.relevance import projection_shares, unit_columns
-from .answers import other_ways
-from .columns import cells_of, differing
-from .reading import apart, with_values
+from idm_nb.study.explorer import (
+    UNLIKE,
+    aligned_views,
+    check_image,
+    explorer_page,
+    facing,
+    marks_of,
+    page_data,
+    pictures_of,
+)
+from .columns import cells_of
+from .reading import with_values
 
 # %% ../../nbs/11_tables/41_report.ipynb #c77fe0b8
 DPI = 160  # sharp on paper
@@ -78,11 +77,6 @@ def cut(words, most=24):
     return list(words)
 
 # %% ../../nbs/11_tables/41_report.ipynb #4a9d3c10
-def as_json(data):
-    "A dict `data` as JSON that can stand inside of a script."
-    return json.dumps(data, allow_nan=False).replace("<", "\\u003c")
-
-
 @cache
 def page_template(name):
     "A template of `tables/pages`, in which the sentences stand."
@@ -91,7 +85,7 @@ def page_template(name):
     loader = PackageLoader("idm_nb.tables", "pages")
     pages = Environment(loader=loader, autoescape=True, trim_blocks=True)
     in_short = lambda value: value if isinstance(value, str) else short(value)
-    pages.filters.update(picture=picture, shown=shown, short=in_short, json=as_json)
+    pages.filters.update(picture=picture, shown=shown, short=in_short)
     numeric = lambda value: isinstance(value, (int, float, np.number))
     pages.tests.update(numeric=numeric, linear=line_is_enough)
     pages.globals.update(small=SMALL, pairs=PAIRS)
@@ -270,8 +264,13 @@ def draw_column(fitted, name):
     return figure
 
 # %% ../../nbs/11_tables/41_report.ipynb #a92bc6e0
-def draw_relevance(relevance):
-    "Figure of the twenty largest values of a `Relevance`."
+def draw_relevance(relevance, image=None):
+    "Figure of the twenty largest values of a `Relevance`, or of all as a picture of a size `image`."
+    if image is not None:
+        figure, ax = new_axes(3, 2.6)
+        figure.colorbar(ax.imshow(np.reshape(relevance.values, image), cmap="viridis"), ax=ax)
+        ax.set(xticks=[], yticks=[])
+        return figure
     figure = new_figure(5, 0.8 + 0.24 * min(20, len(relevance.names)))
     first = np.argsort(-relevance.values, kind="stable")[:20]
     names, ax = cut([relevance.names[k] for k in first], 30), figure.add_subplot()
@@ -280,20 +279,34 @@ def draw_relevance(relevance):
     ax.tick_params(axis="x", labelsize=8)
     return figure
 
+
+MOST_PICTURES = 8
+
+
+def draw_pictures(pictures, titles, image, signed=False):
+    "Figure of the first `pictures` `(k, h * w)` of a size `image` in a row; `signed`: blue below zero, red above."
+    figure, most = new_figure(min(len(pictures), MOST_PICTURES) * 1.2, 1.5), np.abs(pictures).max()
+    colours = dict(cmap="RdBu_r", vmin=-most, vmax=most) if signed else dict(cmap="gray_r")
+    for k, (picture, title) in enumerate(zip(pictures[:MOST_PICTURES], titles)):
+        ax = figure.add_subplot(1, min(len(pictures), MOST_PICTURES), k + 1)
+        ax.imshow(np.reshape(picture, image), **colours)
+        ax.set(xticks=[], yticks=[])
+        ax.set_title(title, fontsize=8)
+    return figure
+
+
+def pictures_of_branches(fitted, image):
+    "Figure of the effect of each pixel between pairs of branches, or None."
+    contrast = fitted.contrast
+    if not len(contrast.pairs):
+        return None
+    effect = pd.DataFrame(contrast.effect, columns=contrast.columns)
+    effect = effect.reindex(columns=fitted.encoder.names, fill_value=0)
+    titles = [f"branch {second} against {first}" for first, second in contrast.pairs]
+    return draw_pictures(effect.to_numpy(), titles, image, signed=True)
+
 # %% ../../nbs/11_tables/41_report.ipynb #1ec75f42
-MOST_WAYS, MOST_COLUMNS = 3, 6  # counterparts and columns on the page
-
-
-def typical_row(fitted):
-    "Place of the training row of `fitted` with the median prediction, if possible of several branches."
-    known, branch = fitted.model.map_, fitted.branch
-    values = known.values[known.rows.inverse][:, 0]
-    order = np.argsort(values, kind="stable")
-    of = branch[order][:, None] == np.arange(fitted.branches.n_branches)
-    within = np.logical_or.accumulate(of) & np.logical_or.accumulate(of[::-1])[::-1]
-    several = order[within.sum(axis=1) > 1]
-    rows = several if len(several) else order
-    return rows[len(rows) // 2]
+MOST_COLUMNS, MOST_FOUND, NEAR = 6, 5000, 10  # columns, rows and neighbours on the page
 
 
 def short_cells(fitted, names):
@@ -305,91 +318,73 @@ def short_cells(fitted, names):
     told = lambda name, column: [shown(texts[name].get(cell, cell)) for cell in column]
     return lambda frame: {name: told(name, column) for name, column in cells(frame)}
 
-
-def ways_table(fitted):
-    "A typical row and rows that reach its value in another way."
-    row = fitted.rows.part([typical_row(fitted)]).frame
-    found = other_ways(fitted, row[[p.name for p in fitted.encoder.parts]], MOST_WAYS)
-    if found.empty:
-        return {}, {}
-    feature, names = fitted.roles.features[0], fitted.ranked_names()
-    above = fitted.relevant_names()
-    several = fitted.branches.n_branches > 1 and not fitted.encoder.many
-    changed = [text.split(", ") for text in ["", *(found.must_change if several else [])]]
-    often = lambda name: -sum(name in columns for columns in changed)
-    names = sorted(above or names, key=often)[:MOST_COLUMNS]
-    places = [typical_row(fitted), *np.searchsorted(fitted.rows.numbers, found.training_row)]
-    rows, index = fitted.rows.part(places), fitted.roles.index
-    table = {"row": list(rows.numbers.astype(str) if index is None else rows.frame[index])}
-    if fitted.branches.n_branches > 1:
-        table["branch"] = fitted.branch[places].tolist()
-    table = {**table, **apart({feature: list(fitted.coding.words(rows.truth)[0])}, table)}
-    cells = apart(short_cells(fitted, names)(rows.frame), [*table, "must change"])
-    X, every = fitted.encode(rows.frame), np.arange(len(places))
-    marks = dict(zip(names, differing(fitted.encoder, X, every, X, 0 * every, names).T))
-    if several:
-        marks = {name: np.array([name in columns for columns in changed]) for name in marks}
-        more = lambda k: f" and {k} more" if k > 0 else ""
-        table["must change"] = [
-            ", ".join(n[:MOST_COLUMNS]) + more(len(n) - MOST_COLUMNS) for n in changed
-        ]
-    return {**table, **cells}, dict(zip(cells, marks.values()))
-
-# %% ../../nbs/11_tables/41_report.ipynb #4a9d3c11
-def draw_branches(fitted):
-    "Figure of the branches of `fitted`, a FittedTable."
-    from matplotlib.colors import ListedColormap
-
-    figure, shade = new_figure(4.5, 3.6), Colouring(fitted.branch, "label")
-    colours = Colouring(np.arange(fitted.branches.n_branches), "label").colours
-    ax = fitted.graph.plot(figure.add_subplot(), cmap=ListedColormap(colours))
-    ax.set_ylabel(fitted.roles.features[0])
-    words_at(ax.yaxis, fitted.coding.forms[0], fitted.coding.decode)
-    branch_legend(ax, shade)
-    return figure
-
 # %% ../../nbs/11_tables/41_report.ipynb #2ea49c5f
 def shade_of(column):
-    "Colouring of rows by a typed `column`, and the words of its colours, or None for numbers."
+    "Colouring of rows by a typed `column`; that of words has `names`."
     if column.dtype.kind != "O":
         numbers = column.astype("int64") if column.dtype.kind == "M" else column.astype(float)
-        return Colouring(numbers.fillna(numbers.median()).to_numpy()), None
+        return Colouring(numbers.fillna(numbers.median()).to_numpy())
     words, most = column.fillna("(gap)"), len(palette("label"))
     often = list(words.value_counts().index[: most - 1])
     if words.nunique() > most:
         words = words.where(words.isin(often), "(other)")
     names, codes = np.unique(words.to_numpy(str), return_inverse=True)
-    return Colouring(codes, "label"), list(names)
+    shade = Colouring(codes, "label")
+    shade.names = list(names)
+    return shade
+
+
+def rows_of_page(fitted, rows, share):
+    "What the explorer shows of a `share` of the `rows` of `fitted`, a FittedTable; all are arrays of rows."
+    chosen = np.sort(np.random.default_rng(0).permutation(len(rows))[: int(share * len(rows))])
+    rows, index = rows.part(chosen), fitted.roles.index
+    placed = fitted.place(rows.frame)
+    values, errors = fitted.decoded(placed)
+    truth = np.where(np.isfinite(rows.truth), rows.truth, values)
+    return dict(
+        rows=rows.frame,
+        names=np.array(rows.numbers if index is None else rows.frame[index], dtype=str),
+        truth=rows.truth[:, 0],
+        predicted=values[:, 0],
+        errors=errors[:, 0],
+        features=fitted.coding.encode(truth),
+        values=placed.values,
+        branch=placed.branch,
+        novel=placed.novel,
+        data=placed.points,
+        map=placed.embedding,
+    )
+
+
+def page_rows(fitted):
+    "The rows of the explorer, first those of the training, and their two views, a namespace."
+    parts = [part for part in (fitted.rows, fitted.kept) if len(part)]
+    share = min(1, MOST_FOUND / sum(map(len, parts)))
+    known, *kept = (rows_of_page(fitted, part, share) for part in parts)
+    join = lambda name, parts: pd.concat(parts) if name == "rows" else np.concatenate(parts)
+    found = SimpleNamespace(**{k: join(k, [known[k], *(more[k] for more in kept)]) for k in known})
+    found.n_known = len(known["names"])
+    if fitted.branches.n_branches > 1:
+        last = facing(found.map, found.values, found.branch)
+    else:  # the map is a line: apart are rows that differ most
+        apart = found.data @ main_difference(found.data, found.values[:, 0], found.branch)
+        last = np.c_[found.predicted, apart]
+        last = (last - last.mean(axis=0)) / np.ptp(last, axis=0)
+        last = np.c_[last, 0 * apart]
+    found.views = aligned_views([last, found.data])[::-1]
+    return found
 
 
 def draw_map(fitted):
-    "Figure of the map of `fitted`, a FittedTable, and the name of what colours it."
-    known, rows, owners = fitted.model.map_, fitted.rows, fitted.encoder.owners
-    several, wide = fitted.branches.n_branches > 1, len(owners) > MOST_AXES
-    X, truth = fitted.encode(rows.frame), rows.truth[:, 0]
-    points = fitted.model.embedding_ if wide or several else X * fitted.weights
-    predicted = fitted.coding.decode(known.values[known.rows.inverse])[:, 0]
-    values = np.where(np.isfinite(truth) & ~several, truth, predicted)
-    feature = "predicted " * several + fitted.roles.features[0]
-    direction = main_difference(points, values, fitted.branch)
-    height, share = points @ direction, direction**2
-    figure, ax = new_axes(5.6, 3.4)
-    shade, words, name = Colouring(fitted.branch, "label"), None, "branch"
-    if not several:
-        if wide:
-            share = projection_shares(unit_columns(height[:, None]), unit_columns(X))
-        name = fitted.encoder.names[int(np.bincount(owners, share).argmax())]
-        shade, words = shade_of(cells_of(fitted.encoder, rows.frame, [name])[name])
-    ax.scatter(values, height, s=9, c=shade.colours, linewidths=0, alpha=0.8, rasterized=True)
-    ax.set_xlabel(feature)
-    words_at(ax.xaxis, fitted.coding.forms[0])
-    ax.set_ylabel("difference at equal " + feature, fontsize=9)
-    ax.set_yticks([])
-    if shade.kind == "label":
-        branch_legend(ax, shade, words and cut(words), name)
-    else:
-        colour_bar(ax, shade, name)
-    return figure, name
+    "Figure of the map of `fitted`, a FittedTable: the feature across, branches or other differences apart."
+    rows, (figure, ax) = page_rows(fitted), new_axes(5.6, 3.4)
+    several = fitted.branches.n_branches > 1
+    shade = Colouring(rows.branch, "label") if several else Colouring(rows.predicted)
+    ax.scatter(*rows.views[1][:, :2].T, s=9, c=shade.colours, linewidths=0, rasterized=True)
+    ax.set(xticks=[], yticks=[], xlabel=fitted.roles.features[0] + " →")
+    if several:
+        branch_legend(ax, shade)
+    return figure
 
 # %% ../../nbs/11_tables/41_report.ipynb #96aadc28
 def draw_predictions(judged, features, forms, limit=3):
@@ -416,61 +411,84 @@ def draw_predictions(judged, features, forms, limit=3):
     return figure
 
 # %% ../../nbs/11_tables/41_report.ipynb #40f4d0bb
-MOST_FOUND, MOST_ALIKE = 1000, 5
+def typical_row(rows):
+    "Place of the row of `page_rows` with the median prediction, if possible of several branches."
+    order, count = np.argsort(rows.predicted, kind="stable"), rows.branch.max() + 1
+    of = rows.branch[order][:, None] == np.arange(count)
+    within = np.logical_or.accumulate(of) & np.logical_or.accumulate(of[::-1])[::-1]
+    several = order[within.sum(axis=1) > 1]
+    chosen = several if len(several) else order
+    return int(chosen[len(chosen) // 2])
 
 
-def search_data(fitted):
-    "Data of the search for rows of `fitted`, a FittedTable: a dict for JSON."
-    index, rng, form = fitted.roles.index, np.random.default_rng(0), fitted.coding.forms[0]
-    some = fitted.rows.part(np.sort(rng.permutation(len(fitted.rows))[:MOST_FOUND]))
-    sets = [(some, "train")] + [(fitted.kept, "kept back")] * bool(len(fitted.kept))
-    names = fitted.ranked_names()[:MOST_COLUMNS]
-    cells = short_cells(fitted, names)
-    told = lambda rows: list(zip(*cells(rows.frame).values()))
-    called = lambda rows: list(map(str, rows.numbers if index is None else rows.frame[index]))
-    rows, known, X = [], fitted.model.embedding_, fitted.encode(fitted.rows.frame)
-    for part, kind in sets:
-        placed = fitted.placed_kept if part is fitted.kept else fitted.place(part.frame)
-        values, errors = fitted.decoded(placed)
-        truth, predicted = form.words(part.truth[:, 0]), form.words(values[:, 0])
-        near = nearest(known, placed.embedding, min(MOST_ALIKE + 1, len(known)))[0]
-        other = fitted.rows.numbers[near] != part.numbers[:, None]
-        others = [row[mask][:MOST_ALIKE].tolist() for row, mask in zip(near, other)]
-        whose, asked = (
-            np.concatenate(others).astype(int),
-            np.repeat(np.arange(len(others)), list(map(len, others))),
-        )
-        marks = differing(fitted.encoder, X, whose, placed.X, asked, names)
-        marks = iter(marks.astype(int).tolist())
-        for k, (name, own) in enumerate(zip(called(part), told(part))):
-            alike = [(i, next(marks)) for i in others[k]]
-            numbers = [shown(truth[k]), shown(predicted[k]), size_in_words(form, errors[k, 0])]
-            rows.append([name, kind, *numbers, own, alike])
-    wanted = sorted({i for row in rows for i, _ in row[-1]})
-    used = fitted.rows.part(wanted)
-    pairs = zip(wanted, called(used), form.words(used.truth[:, 0]), told(used))
-    others = {int(i): [str(name), shown(value), own] for i, name, value, own in pairs}
-    return dict(columns=names, feature=fitted.roles.features[0], rows=rows, others=others)
+def marks_of_column(column):
+    "Numbers `(N,)` that differ by more than `UNLIKE` if the cells of a typed `column` do."
+    if column.dtype.kind == "O":
+        return 2 * UNLIKE * column.factorize()[0]
+    numbers = column.astype("int64") if column.dtype.kind == "M" else column
+    return marks_of([numbers.to_numpy(float)])[0]
+
+
+def explorer_of(fitted, image=None):
+    "The explorer of `fitted`, a FittedTable, as HTML; rows are pictures of a size `image`."
+    rows, form, encoder = page_rows(fitted), fitted.coding.forms[0], fitted.encoder
+    names = [] if image is not None else fitted.ranked_names()[:MOST_COLUMNS]
+    columns = cells_of(encoder, rows.rows, names)
+    colours = {fitted.roles.features[0]: Colouring(rows.predicted)}
+    if rows.branch.max() > 0:
+        colours["branch"] = Colouring(rows.branch, "label")
+    colours.update((name, shade_of(columns[name])) for name in names)
+    words = lambda values: [shown(value) for value in form.words(values)]
+    pixels = rows.rows[fitted.roles.data].to_numpy(float) if image is not None else None
+    data = page_data(
+        rows.views,
+        (rows.data, rows.map),
+        rows.features,
+        rows.branch,
+        rows.names.tolist(),
+        colours,
+        NEAR,
+        titles=["the data", "the map"],
+        start=typical_row(rows),
+        feature=fitted.roles.features[0],
+        values=words(np.where(np.isfinite(rows.truth), rows.truth, rows.predicted)),
+        predicted=words(rows.predicted),
+        errors=[size_in_words(form, error) for error in rows.errors],
+        known=rows.n_known,
+        ways=bool(fitted.model.verdict_.beats_chance),
+        novel=np.flatnonzero(rows.novel).tolist(),
+        columns=names,
+        cells=[*short_cells(fitted, names)(rows.rows).values()],
+        marks=[marks_of_column(column) for _, column in columns.items()],
+        **pictures_of(pixels, image),
+    )
+    return explorer_page(data)
 
 # %% ../../nbs/11_tables/41_report.ipynb #6bdfa6a3
-def table_report(fitted, facts=None):
+def table_report(fitted, facts=None, image=None):
     """The report of a fitted table.
 
     Parameters
     ----------
     fitted : FittedTable; facts : dict of text, default None, numbers of the rows kept back
+    image : (height, width), default None; the data columns are the pixels of a picture
 
     Returns
     -------
     str, a self-contained HTML page
     """
-    several, wide = fitted.branches.n_branches > 1, bool(fitted.encoder.many)
-    effects, limits, chance = effects_of(fitted)
-    wanted = fitted.relevant_names()[:MOST_EFFECTS] if wide else ()
-    sure = fitted.model.verdict_.beats_chance and not fitted.coding.circular
-    table, marks = ways_table(fitted) if sure else ({}, {})
-    judged, feature, (figure, by) = judged_rows(fitted), fitted.roles.features[0], draw_map(fitted)
-    form = fitted.coding.forms[0]
+    check_image(image, len(fitted.roles.data))
+    effects, limits, chance = effects_of(fitted) if image is None else ([], None, None)
+    wanted = fitted.relevant_names()[:MOST_EFFECTS] if fitted.encoder.many else ()
+    judged, feature = judged_rows(fitted), fitted.roles.features[0]
+    form, kept = fitted.coding.forms[0], fitted.kept
+    branches, novel = None, None
+    if image is not None:
+        branches = pictures_of_branches(fitted, image)
+        strange = kept.part(fitted.placed_kept.novel) if len(kept) else kept
+        if len(strange):
+            pixels = strange.frame[fitted.roles.data].to_numpy(float)
+            novel = draw_pictures(pixels, strange.numbers, image)
     estimate = fitted.model.estimate_
     names = sorted(estimate.weights_, key=estimate.weights_.get, reverse=True)
     return page_template("report.html").render(
@@ -479,17 +497,15 @@ def table_report(fitted, facts=None):
         said=said,
         facts=key_facts(fitted),
         held_out=facts,
-        bars=draw_relevance(fitted.relevance),
+        bars=draw_relevance(fitted.relevance, image),
         effects=[(own[0], draw_effect(own, feature, limits, chance, form)) for own in effects],
         columns=[(name, draw_column(fitted, name)) for name in wanted],
-        table=table,
-        marks=marks,
+        explorer=explorer_of(fitted, image),
+        contrast=branches,
+        image=image,
+        novel=novel,
         branches={k: c for k, c in branch_table(fitted).items() if k != "joins" or any(c)},
-        graph=draw_branches(fitted) if several and fitted.graph else None,
-        map=figure,
-        by=by,
         predictions=draw_predictions(judged, fitted.roles.features, fitted.coding.forms),
-        search=search_data(fitted),
         estimates={
             "regressor": names,
             "share": [estimate.weights_[name] for name in names],
@@ -518,6 +534,5 @@ def key_facts(fitted):
 def short_report(fitted):
     "The finding, the map and the relevant columns of `fitted` as HTML, for a notebook."
     above = [(n, v) for n, v, _, passed in fitted.relevance.ranked() if passed][:5]
-    (figure, by), judged = draw_map(fitted), judged_rows(fitted)
-    page = page_template("short.html")
-    return page.render(fitted=fitted, judged=judged, said=said, map=figure, by=by, above=above)
+    page, judged, figure = page_template("short.html"), judged_rows(fitted), draw_map(fitted)
+    return page.render(fitted=fitted, judged=judged, said=said, map=figure, above=above)

@@ -464,7 +464,8 @@ class TableMap(Storage, BaseEstimator):
             return f"<pre>{self!r}</pre>"
         return short_report(self.fitted_)
 
-    def report(self, path=None):
-        """The report, a page of HTML; written to `path`, or returned if it is None."""
-        page = table_report(self.fitted_)
+    def report(self, path=None, image=None):
+        """The report, a page of HTML; written to `path`, or returned if it is None. If the data columns
+        are the pixels of pictures, `image` is their (height, width)."""
+        page = table_report(self.fitted_, image=image)
         return page if path is None else Path(path).write_text(page, encoding="utf-8") and None
