@@ -103,9 +103,7 @@ def test_branches_and_a_label(here):
     branch = frames_of("out")[0].branch.to_numpy()
     assert np.mean(branches.mostly_side.to_numpy()[branch[middle]] == side[middle]) > 0.95
     # the two sides have opposite signs of b, and differ in no other column
-    contrast = pd.read_csv("out/branch_columns.csv").filter(
-        ["first_branch", "second_branch", "column"]
-    )
+    contrast = pd.read_csv("out/branch_columns.csv").filter(["first", "second", "column"])
     assert contrast.to_numpy().tolist() == [[1, 2, "b"]]
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from .. import __version__
+from ..branches.contrast import CONTRAST_COLUMNS
 from ..core.files import allow_as_usual, regular, save_model, write_whole
 from ..core.work import announce, undisturbed
 from ..diffusion.manifolds import feature_example
@@ -102,19 +103,6 @@ def two_tables(frame):
     start, end = names.index("part") + 1, names.index("novel") + 1
     return [*names[:start], "branch", *names[end:]], names[:end]
 
-# %% ../../nbs/12_command/44_jobs.ipynb #b3c19e50
-CONTRAST = {  # columns of `branch_columns.csv`, as `BranchContrast.table` calls them
-    "first": "first_branch",
-    "second": "second_branch",
-    "low": "lowest_feature",
-    "high": "highest_feature",
-    "column": "column",
-    "difference": "second_less_first",
-    "effect": "in_standard_deviations",
-    "chance": "chance",
-    "tells": "alone_tells_them_apart",
-}
-
 # %% ../../nbs/12_command/44_jobs.ipynb #d65e6994
 def summary_of(fitted):
     "The summary of a `FittedTable`, a dict."
@@ -168,7 +156,7 @@ def write_fitted(model, source, style, out, more, verbose=False, n_jobs=1, image
     if label is not None:
         branches[f"mostly_{label['column']}"] = label["mostly"]
         summary["label"] = {name: label[name] for name in ("column", "share", "chance")}
-    contrast = pd.DataFrame(fitted.contrast.table(), columns=[*CONTRAST]).rename(columns=CONTRAST)
+    contrast = pd.DataFrame(fitted.contrast.table(), columns=CONTRAST_COLUMNS.split(","))
     announce(verbose, "pictures of the report")
     page = table_report(fitted, facts, image)
     announce(verbose, "results of all rows")
@@ -189,7 +177,20 @@ def write_fitted(model, source, style, out, more, verbose=False, n_jobs=1, image
     shutil.rmtree(f"{out}.parts", ignore_errors=True)
     return facts
 
-# %% ../../nbs/12_command/44_jobs.ipynb #edf7be99
+# %% ../../nbs/12_command/44_jobs.ipynb #51b9aade
+@contextmanager
+def new_folders(path):
+    "In this block the folder `path` exists; folders made for it are removed again if they are empty."
+    made = [folder for folder in [path, *path.parents] if not folder.exists()]
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        yield
+    finally:
+        for folder in made:
+            if folder.exists() and not any(folder.iterdir()):
+                folder.rmdir()
+
+
 def check_folder(path, names=()):
     "Raise a `ValueError` if the folder `path`, or one of the files `names` in it, cannot be written."
     path = Path(path)
@@ -226,24 +227,19 @@ def write_folder(path, writers):
     except OSError as error:
         raise ValueError(f"{path} cannot be written: {error.strerror or error}") from None
 
-# %% ../../nbs/12_command/44_jobs.ipynb #51b9aade
-@contextmanager
-def new_folders(path):
-    "In this block the folder `path` exists; folders made for it are removed again if they are empty."
-    made = [folder for folder in [path, *path.parents] if not folder.exists()]
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        yield
-    finally:
-        for folder in made:
-            if folder.exists() and not any(folder.iterdir()):
-                folder.rmdir()
-
 # %% ../../nbs/12_command/44_jobs.ipynb #46f3b707
 def reading_of(options):
     "Options of `read_table` from `options`, the arguments of a command."
     given = {one.name: getattr(options, one.name, None) for one in fields(Style)}
     return {"shell": True, **{name: v for name, v in given.items() if v is not None}}
+
+
+def circles_in(given):
+    "The dict from columns to lengths or units of circles in `given`, a list of texts such as wind=360."
+    found = dict((text.rpartition("=")[::2] for text in given or ()))
+    if "" in found:
+        raise UsageError(f"--circle needs COLUMN=LENGTH, such as wind=360, got {found['']!r}")
+    return {name: float(end) if is_number(end) else end for name, end in found.items()}
 
 # %% ../../nbs/12_command/44_jobs.ipynb #b6f0d164
 def beside(data, features, reading):
@@ -275,14 +271,6 @@ def model_of(options, **roles):
     seed = options.seed  # the seed of `inner` follows from it, as in Python
     return TableMap(**roles, holdout=holdout, model=inner, random_state=seed, verbose=verbose)
 
-# %% ../../nbs/12_command/44_jobs.ipynb #e1d260b9
-def circles_in(given):
-    "The dict from columns to lengths or units of circles in `given`, a list of texts such as wind=360."
-    found = dict((text.rpartition("=")[::2] for text in given or ()))
-    if "" in found:
-        raise UsageError(f"--circle needs COLUMN=LENGTH, such as wind=360, got {found['']!r}")
-    return {name: float(end) if is_number(end) else end for name, end in found.items()}
-
 # %% ../../nbs/12_command/44_jobs.ipynb #642b01fd
 def model_of_table(options):
     "`model_of` the `options` of `fit`, which name columns."
@@ -302,17 +290,20 @@ def model_of_table(options):
         reading={n: value for n, value in reading_of(options).items() if n != "index"},
     )
 
-# %% ../../nbs/12_command/44_jobs.ipynb #c9969e84
-def fit_job(options):
-    "Fit a table and write the folder `options.out`."
-    check_folder(options.out, FILES)
-    model, source = model_of_table(options), options.data
-    if options.feature_file:
-        source, names = beside(options.data, options.feature_file, reading_of(options))
-        model.set_params(feature=options.feature or names)
-    elif not options.feature:
-        raise UsageError("name the feature with --feature COLUMN or --feature-file FILE")
-    fit_into_folder(model, source, options, options.image)
+# %% ../../nbs/12_command/44_jobs.ipynb #d08d21b0
+def findings(fitted):
+    "What is printed of the branches and the columns of a `FittedTable`, a dict of text."
+    found, names = str(fitted.branches.n_branches), fitted.relevant_names()
+    if candidates := len(fitted.branches.candidates):
+        found += f", and {candidates} candidates without support"
+    if alone := len(fitted.alone):
+        found += f", {alone} of them with rows of one {fitted.roles.groups} only"
+    matter = f"{len(names)} of {len(fitted.encoder.names)}"
+    if names:
+        matter += f": {', '.join(names[:6])}" + ", ..." * (len(names) > 6)
+    if fitted.too_few_groups:
+        matter = f"cannot be told from {fitted.too_few_groups} groups"
+    return {"branches": found, "columns that matter": matter}
 
 # %% ../../nbs/12_command/44_jobs.ipynb #95040440
 def fit_into_folder(model, source, options, image=None):
@@ -338,20 +329,17 @@ def fit_into_folder(model, source, options, image=None):
     print(f"results in {options.out}: report.html and tables")
     print(model.verdict_)
 
-# %% ../../nbs/12_command/44_jobs.ipynb #d08d21b0
-def findings(fitted):
-    "What is printed of the branches and the columns of a `FittedTable`, a dict of text."
-    found, names = str(fitted.branches.n_branches), fitted.relevant_names()
-    if candidates := len(fitted.branches.candidates):
-        found += f", and {candidates} candidates without support"
-    if alone := len(fitted.alone):
-        found += f", {alone} of them with rows of one {fitted.roles.groups} only"
-    matter = f"{len(names)} of {len(fitted.encoder.names)}"
-    if names:
-        matter += f": {', '.join(names[:6])}" + ", ..." * (len(names) > 6)
-    if fitted.too_few_groups:
-        matter = f"cannot be told from {fitted.too_few_groups} groups"
-    return {"branches": found, "columns that matter": matter}
+# %% ../../nbs/12_command/44_jobs.ipynb #c9969e84
+def fit_job(options):
+    "Fit a table and write the folder `options.out`."
+    check_folder(options.out, FILES)
+    model, source = model_of_table(options), options.data
+    if options.feature_file:
+        source, names = beside(options.data, options.feature_file, reading_of(options))
+        model.set_params(feature=options.feature or names)
+    elif not options.feature:
+        raise UsageError("name the feature with --feature COLUMN or --feature-file FILE")
+    fit_into_folder(model, source, options, options.image)
 
 # %% ../../nbs/12_command/44_jobs.ipynb #9940d32d
 def open_model(path):
@@ -363,7 +351,7 @@ def open_model(path):
     except ValueError as error:
         raise UsageError(str(error)) from None
 
-# %% ../../nbs/12_command/44_jobs.ipynb #4950d51b
+
 def target_of(options):
     "The file `options.out` of a result, None for `-`; an error if it cannot be written."
     out = check_target(options.out)
@@ -397,7 +385,7 @@ def predict_job(options):
         return write_cells(options)
     place_job(options, lambda fitted, table: results_of(fitted, table, options.coordinates))
 
-# %% ../../nbs/12_command/44_jobs.ipynb #26419f09
+
 def alike_job(options):
     "Write the training rows that are most like the rows of the file `options.data`."
 
