@@ -64,11 +64,7 @@ READING = (  # names of options, what they mean, and how they are given
     ("units", "the line below the names holds units", FLAG),
     ("skip", "lines above the names", dict(type=within(0, ENDLESS), metavar="N")),
     ("sheet", "sheet of an Excel file (default: the first)", dict(metavar="NAME")),
-    (
-        "counts",
-        "the genes of an .h5ad file are counts: take logarithms (default: if integers)",
-        GENES,
-    ),
+    ("counts", "genes of an .h5ad file are counts: take logarithms (default: if integers)", GENES),
     ("embedding use-rep", "entry of obsm of an .h5ad file, or X (default: X_pca, else X)", COLUMN),
     ("layer", "layer of an .h5ad file with the genes, or raw (default: X)", COLUMN),
     ("encoding", "of a text file, such as latin-1 (default: UTF-8, or UTF-16 if marked)", {}),
@@ -98,7 +94,7 @@ MAP = (
     ("regressor", "estimate of the feature; auto weighs several by their error (default)", KIND),
     (
         "iterations",
-        "steps of the flow (default auto: until the feature is all that is left)",
+        "steps of the flow (default auto: until only the feature is left)",
         COUNT_OR_AUTO,
     ),
     ("tau", "share of the feature in the metric of a step, from 0 to 1 (default 0.95)", TAU),
@@ -133,6 +129,7 @@ idm-nb COMMAND --help explains the options of a command. The status is 0 if all 
 well, 2 if the command has to change, and 1 if a file has to, or something else fails.
 """
 
+# %% ../../nbs/12_command/45_command_line.ipynb #1d03f4bf
 FIT = """\
 Fit a table (CSV, TSV, Excel, Parquet, feather, NPY, NPZ, h5ad). All columns but the
 feature, the index, the group, the label and the ignored ones are data: numbers, words,
@@ -161,6 +158,7 @@ Examples:
     idm-nb fit cells.h5ad --feature hours --group embryo --out results
 """
 
+# %% ../../nbs/12_command/45_command_line.ipynb #9566d55e
 PREDICT = """\
 Write for each row of a table{more} the predicted feature and its
 standard error, the branch, and whether the row is novel, that is, unlike everything
@@ -212,11 +210,7 @@ IMAGE = dict(metavar="8x8", type=height_and_width)
 FIT_COLUMNS = (
     ("feature", "feature column(s); of an NPZ file the name of the array is enough", COLUMNS),
     ("feature-file", "take the feature columns from a second table", dict(metavar="FILE")),
-    (
-        "circle",
-        "columns on a circle, and its length or unit: wind=360 hour=hours; none: no",
-        CIRCLE,
-    ),
+    ("circle", "columns on a circle, with length or unit: wind=360 hour=hours; none: no", CIRCLE),
     ("angle", "the feature lies on a circle of this unit (fitted as sine and cosine)", UNITS),
     ("order", "words of the feature, from the lowest to the highest", WORDS),
     ("transform", "logarithm of the feature: auto (if plainly better, default), log or none", LOG),
@@ -243,61 +237,50 @@ def add_new_rows(parser, count=None):
     add_options(parser, [ROWS_OF_PART, *RUNNING])
     add_options(parser, READING, "how the table is written")
 
+# %% ../../nbs/12_command/45_command_line.ipynb #1310c8a4
+FITTING = "DATA --feature COLUMN --out DIR"
+PLACING, ROW = "MODEL DATA --out FILE", "MODEL DATA --row ROW --out FILE"
+PREDICTIONS = "predictions and branches of new rows"
+TRANSFORM = PREDICT.format(more=" its coordinates,")
+MOST_ALIKE = "the training rows that are most like new rows"
+OTHER = "rows that reach the same value in another way"
+BUILT_IN = "fit a built-in example and report on it"
+COMMANDS = (  # name, function in `jobs`, usage, summary, description, examples
+    ("fit", "fit_job", FITTING, "fit a table", FIT, FIT_EXAMPLES),
+    ("transform", "predict_job", PLACING, f"coordinates, {PREDICTIONS}", TRANSFORM, PLACE_EXAMPLES),
+    ("predict", "predict_job", PLACING, PREDICTIONS, PREDICT.format(more=""), PLACE_EXAMPLES),
+    ("alike", "alike_job", PLACING, MOST_ALIKE, ALIKE, PLACE_EXAMPLES),
+    ("counterparts", "counterparts_job", ROW, OTHER, COUNTERPARTS, COUNTERPART_EXAMPLES),
+    ("demo", "demo_job", "[NAME] --out DIR", BUILT_IN, f"{BUILT_IN.capitalize()}.", DEMO_EXAMPLES),
+)
+
 # %% ../../nbs/12_command/45_command_line.ipynb #0a1d57d9
 def build_parser():
     "The argument parser of `idm-nb`."
     raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        "idm-nb", description=DESCRIPTION, epilog=EXAMPLES, formatter_class=raw
-    )
+    texts = dict(description=DESCRIPTION, epilog=EXAMPLES, formatter_class=raw)
+    parser = argparse.ArgumentParser("idm-nb", **texts)
     parser.add_argument("--version", action="version", version=f"idm-nb {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-
-    def add(name, job, usage, text, more, examples):
-        found = commands.add_parser(
-            name,
-            usage=f"idm-nb {name} {usage} [options]",
-            help=text,
-            description=more,
-            epilog=examples.format(name=name),
-            formatter_class=raw,
-        )
-        found.set_defaults(job=job)
-        return found
-
-    given = "DATA --feature COLUMN --out DIR"
-    fit = add("fit", "fit_job", given, "fit a table", FIT, FIT_EXAMPLES)
-    fit.add_argument("data", metavar="DATA", help="the table")
-    add_options(fit, FIT_COLUMNS, "what the columns are")
-    add_options(fit, READING, "how the table is written")
-    add_fit_options(fit)
-    given, job, text = (
-        "MODEL DATA --out FILE",
-        "predict_job",
-        "predictions and branches of new rows",
-    )
-    more = PREDICT.format(more=" its coordinates,")
-    place = add("transform", job, given, f"coordinates, {text}", more, PLACE_EXAMPLES)
-    add_new_rows(place)
-    place.set_defaults(coordinates=True)
-    place = add("predict", job, given, text, PREDICT.format(more=""), PLACE_EXAMPLES)
-    add_new_rows(place)
-    place.add_argument("--coordinates", action="store_true", help="as transform does")
-    text = "the training rows that are most like new rows"
-    add_new_rows(add("alike", "alike_job", given, text, ALIKE, PLACE_EXAMPLES), 10)
-    given, text = "MODEL DATA --row ROW --out FILE", "rows that reach the same value in another way"
-    job, examples = "counterparts_job", COUNTERPART_EXAMPLES
-    other = add("counterparts", job, given, text, COUNTERPARTS, examples)
-    add_new_rows(other, 5)
-    other.add_argument("--row", required=True, help="number or name of the row in the table")
-    other.add_argument("--branch", type=within(0, ENDLESS), help="the other branch (default: any)")
-    text = "fit a built-in example and report on it"
-    demo = add("demo", "demo_job", "[NAME] --out DIR", text, f"{text.capitalize()}.", DEMO_EXAMPLES)
-    known = f"one of {', '.join(DEMOS)} (default digits)"
-    demo.add_argument(
-        "name", nargs="?", default="digits", choices=DEMOS, metavar="NAME", help=known
-    )
-    add_fit_options(demo)
+    commands, made = parser.add_subparsers(dest="command", metavar="COMMAND"), {}
+    for name, job, given, text, more, examples in COMMANDS:
+        usage, examples = f"idm-nb {name} {given} [options]", examples.format(name=name)
+        texts = dict(description=more, epilog=examples, formatter_class=raw)
+        made[name] = commands.add_parser(name, usage=usage, help=text, **texts)
+        made[name].set_defaults(job=job)
+    made["fit"].add_argument("data", metavar="DATA", help="the table")
+    add_options(made["fit"], FIT_COLUMNS, "what the columns are")
+    add_options(made["fit"], READING, "how the table is written")
+    add_fit_options(made["fit"])
+    for name, count in dict(transform=None, predict=None, alike=10, counterparts=5).items():
+        add_new_rows(made[name], count)
+    made["transform"].set_defaults(coordinates=True)
+    made["predict"].add_argument("--coordinates", action="store_true", help="as transform does")
+    add = made["counterparts"].add_argument
+    add("--row", required=True, help="number or name of the row in the table")
+    add("--branch", type=within(0, ENDLESS), help="the other branch (default: any)")
+    known = dict(choices=DEMOS, help=f"one of {', '.join(DEMOS)} (default digits)")
+    made["demo"].add_argument("name", nargs="?", default="digits", metavar="NAME", **known)
+    add_fit_options(made["demo"])
     return parser
 
 # %% ../../nbs/12_command/45_command_line.ipynb #6866711c
