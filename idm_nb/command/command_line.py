@@ -242,14 +242,14 @@ FITTING = "DATA --feature COLUMN --out DIR"
 PLACING, ROW = "MODEL DATA --out FILE", "MODEL DATA --row ROW --out FILE"
 PREDICTIONS = "predictions and branches of new rows"
 TRANSFORM = PREDICT.format(more=" its coordinates,")
-MOST_ALIKE = "the training rows that are most like new rows"
+ALIKE_ROWS = "the training rows that are most like new rows"
 OTHER = "rows that reach the same value in another way"
 BUILT_IN = "fit a built-in example and report on it"
 COMMANDS = (  # name, function in `jobs`, usage, summary, description, examples
     ("fit", "fit_job", FITTING, "fit a table", FIT, FIT_EXAMPLES),
     ("transform", "predict_job", PLACING, f"coordinates, {PREDICTIONS}", TRANSFORM, PLACE_EXAMPLES),
     ("predict", "predict_job", PLACING, PREDICTIONS, PREDICT.format(more=""), PLACE_EXAMPLES),
-    ("alike", "alike_job", PLACING, MOST_ALIKE, ALIKE, PLACE_EXAMPLES),
+    ("alike", "alike_job", PLACING, ALIKE_ROWS, ALIKE, PLACE_EXAMPLES),
     ("counterparts", "counterparts_job", ROW, OTHER, COUNTERPARTS, COUNTERPART_EXAMPLES),
     ("demo", "demo_job", "[NAME] --out DIR", BUILT_IN, f"{BUILT_IN.capitalize()}.", DEMO_EXAMPLES),
 )
