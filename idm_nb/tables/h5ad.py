@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from pandas.api.extensions import ExtensionArray, ExtensionDtype
 from pandas.api.indexers import check_array_indexer
+from sklearn.preprocessing import normalize
 
 from ..core.checks import check_choice
 from ..core.files import Storage
@@ -110,14 +111,8 @@ def log_per_cell(X):
     if X.shape[0] and X.min() < 0:
         then = "so they are no counts: counts=False (--no-counts)"
         raise ValueError(f"X has negative numbers, {then}")
-    sums = np.asarray(X.sum(axis=1), dtype=float).ravel()
-    factor = PER_CELL / np.where(sums > 0, sums, 1)
-    if not sp.issparse(X):
-        return np.log1p(X * factor[:, None])
-    found = sp.csr_matrix(X, dtype=np.float64, copy=True)
-    found.data *= np.repeat(factor, np.diff(found.indptr))
-    np.log1p(found.data, out=found.data)
-    return found
+    found = normalize(X.astype(float), "l1") * PER_CELL
+    return sp.csr_matrix(found).log1p() if sp.issparse(found) else np.log1p(found)
 
 # %% ../../nbs/11_tables/33_h5ad.ipynb #49410fb3
 PANEL = 100  # genes, up to which each is a column of its own
