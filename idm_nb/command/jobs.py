@@ -190,7 +190,7 @@ def new_folders(path):
             if folder.exists() and not any(folder.iterdir()):
                 folder.rmdir()
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #d051a747
 def check_folder(path, names=()):
     "Raise a `ValueError` if the folder `path`, or one of the files `names` in it, cannot be written."
     path = Path(path)
@@ -351,7 +351,7 @@ def open_model(path):
     except ValueError as error:
         raise UsageError(str(error)) from None
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #5b446236
 def target_of(options):
     "The file `options.out` of a result, None for `-`; an error if it cannot be written."
     out = check_target(options.out)
@@ -385,7 +385,7 @@ def predict_job(options):
         return write_cells(options)
     place_job(options, lambda fitted, table: results_of(fitted, table, options.coordinates))
 
-
+# %% ../../nbs/12_command/44_jobs.ipynb #1d8790a2
 def alike_job(options):
     "Write the training rows that are most like the rows of the file `options.data`."
 

@@ -118,7 +118,7 @@ def style_of(fitted, given):
     own = {"words": words, "text": text, "dates": None, "forms": fitted.forms, "whole": True}
     return Style(**{**fitted.cells, **given, **own})
 
-
+# %% ../../nbs/11_tables/40_answers.ipynb #f0400fc7
 def typed_rows(fitted, source, given, index=None):
     """The `Table` of the rows of a path, `Table` or frame, see `ready`; options of `read_table` are `given`."""
     style = style_of(fitted, given)

@@ -49,7 +49,7 @@ def in_shell(name, value):
         return shlex.join(f"--{name}={word}" for word in words)
     return shlex.join([f"--{name}", *words])
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #547f9f1b
 def in_python(name, value):
     "An option of `TableMap` as it is typed; the value N stands for a number."
     name = {"transform": "feature_transform"}.get(name, name)  # TableMap.transform is a method
@@ -241,7 +241,7 @@ def stamps_of(cells, form):
     form = form.replace("%q", "%m")
     return pd.to_datetime(cells, format=form, errors="coerce", utc="%z" in form)
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #23bc97a0
 def as_dates(cells, style, known=None):
     """Cells as dates of one format, or None; `cells` `(N,)`."""
     given, there = known.pattern if known and known.kind == "date" else None, cells.dropna()
@@ -438,7 +438,7 @@ def without_codes(column, style):
     column = column.astype(float)
     return column.mask(column.isin(style.codes)) if style.codes else column
 
-
+# %% ../../nbs/11_tables/32_cells.ipynb #a3d1b5f3
 def as_cell(value):
     "A `value` as text; whole numbers without decimals."
     if isinstance(value, str):

@@ -75,7 +75,7 @@ def letters_of(column):
     )
     return counter.transform(cells)
 
-
+# %% ../../nbs/11_tables/36_columns.ipynb #8ad544c4
 def unit_rows(counts, weights):
     "The `counts` `(N, k)` times the `weights` `(k,)`, rows of length one; sparse."
     return normalize(counts.multiply(weights).tocsr())
@@ -216,7 +216,7 @@ def as_dense(X):
     "A dense or sparse `X` as an array."
     return X.toarray() if sp.issparse(X) else X
 
-
+# %% ../../nbs/11_tables/36_columns.ipynb #dd78091d
 def all_coordinates(parts):
     "List `parts` of rows as one array, or as a CSR matrix if some are sparse and there are many columns."
     if not any(map(sp.issparse, parts)):

@@ -139,7 +139,7 @@ def squares_about(values, mean, square):
     "Mean squares about `values`, from the `mean` and the mean `square`."
     return np.maximum(square - mean**2, 0) + (mean - values) ** 2
 
-
+# %% ../../nbs/11_tables/37_gaps.ipynb #9307456f
 def hidden_by_gaps(donors, estimate, X):
     "Mean squared differences `(N, n)` that gaps may make in predictions, or None; `X` `(N, m)`."
     if not donors.encoder.marked:

@@ -125,7 +125,7 @@ def check_target(target):
         raise UsageError(f"--out {target}: there is no folder {target.parent}")
     return target
 
-
+# %% ../../nbs/11_tables/35_pieces.ipynb #02f3ee3b
 def check_words(frame, target):
     "The `frame`; an error if it holds words and `target` is a matrix."
     words = [name for name, kind in frame.dtypes.items() if kind.kind == "O"]

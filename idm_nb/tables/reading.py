@@ -36,7 +36,7 @@ def distinct(names, source, then):
         raise ValueError(f"{source} has two columns named {doubled[0]!r}: rename {then}")
     return names
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #cd29920f
 def is_gap(column):
     "Mask of the gaps of a `column` as it was read."
     if column.dtype.kind in "biufmMR":
@@ -255,7 +255,7 @@ def ending(path):
     kinds = [kind.lower() for kind in Path(path).suffixes[-2:]]
     return "".join(kinds if kinds[-1:] and kinds[-1] in PACKED else kinds[-1:])
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #66dbef65
 def separator(lines):
     "The mark that separates the cells of most of some `lines`."
 
@@ -279,7 +279,7 @@ def encoding_of(path, style):
         raise not_text(path, encoding, style)
     return encoding
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #117bed59
 def not_text(path, encoding, style):
     "The error for a file at `path` that is not text in the `encoding`."
     kind, latin = encoding.removesuffix("-sig").upper(), style.option("encoding", "latin-1")
@@ -296,7 +296,7 @@ class Heading:
     named: bool
     notes: list
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #bfef1b11
 def heading(first, path, style):
     "The `Heading` of a table."
     if all(not cell or is_number(cell, style) for cell in first):
@@ -428,7 +428,7 @@ def array_columns(name, array, path):
         raise ValueError(f"{path}: {name} has {array.ndim} dimensions; a table has one or two")
     return {name: array} if array.ndim == 1 else {f"{name}{i}": c for i, c in enumerate(array.T)}
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #e9e3752c
 def array_frames(path, style=None, rows=None, array=None):
     """Frames of at most `rows` rows of an NPY matrix, or of an `array`: the columns `c0, c1, ...`."""
     try:
@@ -488,7 +488,7 @@ def read_records(path, style):
         raise ValueError(f"{path}: column {lists.idxmax()!r} holds lists, not one value a row")
     return table_of(frame, style, path)
 
-
+# %% ../../nbs/11_tables/34_reading.ipynb #98d7ae06
 def with_index(frame):
     """A `frame` whose index has a name, unless it only counts the rows."""
     if isinstance(frame.index, (pd.RangeIndex, pd.MultiIndex)):

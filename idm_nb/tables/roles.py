@@ -212,7 +212,7 @@ def circles_of(table, circular, angle, features):
     found = {n: circle_of(c, table.forms.get(n)) for n, c in table.frame.items() if n not in given}
     return {name: turn for name, turn in {**found, **given}.items() if turn}, given
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #90b994e2
 def mark_of(name, table):
     "The column of a `Table` some of whose cells the column `name` marks, or None."
     owner = name.removesuffix(BELOW).removesuffix(ABOVE)
@@ -277,7 +277,7 @@ def traits(table, features):
     own = [name for name, form in table.forms.items() if form.pattern or form.kind != "date"]
     return len(table), table.rows[known], kinds, table.problems, own
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #9e42cfa9
 def whole_columns(every):
     "Columns of words, columns without one kind, and problems, by the `traits` of `every` piece."
     names = list(every[0][2])
@@ -386,7 +386,7 @@ def weights_of(table, weight):
         raise ValueError(f"sample_weight has the shape {many}; give the name of a column")
     return np.asarray(weight, dtype=float)
 
-
+# %% ../../nbs/11_tables/38_roles.ipynb #16eca268
 def groups_of(table, name):
     "Groups `(N,)` of the rows of a `Table`, `table`: the column `name`; None if it is None."
     if name is None:

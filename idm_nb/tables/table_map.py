@@ -241,7 +241,7 @@ def with_log(roles, table, verbose):
     announce(verbose, note)
     return replace(roles, coding=replace(roles.coding, logs=[True]), notes=[*roles.notes, note])
 
-
+# %% ../../nbs/11_tables/42_table_map.ipynb #c8a99dbc
 def learned_distances(encoder, given, estimate, rows, r2):
     "`Relevance` of the columns, and the matrix of distances; `given` are rows, kept rows, coding, donors."
     rng = np.random.default_rng(0)
@@ -249,7 +249,7 @@ def learned_distances(encoder, given, estimate, rows, r2):
     relevance = column_relevance(encoder, judged, rng)
     return relevance, stretch_of(encoder, judged, relevance, r2, rows.X[rows.inverse])
 
-
+# %% ../../nbs/11_tables/42_table_map.ipynb #0752db50
 def judged_on_kept(fitted, coding):
     "The FittedMap of a FittedTable, with one share of the rows held out and of those kept back."
     known, kept, values = fitted.model.map_, fitted.kept, fitted.placed_kept.values
