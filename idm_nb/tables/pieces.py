@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed, hash
+from joblib import Parallel, delayed
+from joblib import hash as hash_of
 
 from ..core.checks import check_number
 from ..core.files import write_whole
@@ -139,7 +140,7 @@ class FinishedPieces:
     "Results of pieces of a table, files in a `folder`; another run, with another call or table, has its own."
 
     def __init__(self, target, *run):
-        self.folder = Path(f"{target}.parts", hash(run))
+        self.folder = Path(f"{target}.parts", hash_of(run))
 
     def file(self, k):
         "The path of the result of piece `k`."

@@ -98,22 +98,10 @@ class Coding(Storage):
         "Features `values` `(N, n)` as cells of their columns, a list of `(N,)`."
         return [form.words(column) for form, column in zip(self.forms, values.T)]
 
-# %% ../../nbs/11_tables/38_roles.ipynb #2b6ede60
-def coding_of(values, forms, turns, logs=None):
-    "The `Coding` of features `values` `(N, n)` with these `forms` and `turns`."
-    lows = [0.0 if np.nanmin(v) >= 0 else -(turn or 0) / 2 for v, turn in zip(values.T, turns)]
-    return Coding(forms, turns, lows, logs or [False] * len(forms))
-
 # %% ../../nbs/11_tables/38_roles.ipynb #2557fe9f
 FEW_CLASSES = 10  # different whole numbers, up to which a feature may be the numbers of classes
 
 
-def features_of(table, names, order=None):
-    "Features `(N, n)` of a `Table`, the columns `names`, their `Form`s, and notes on them."
-    values, forms, notes = zip(*(feature_of(table, name, order) for name in names))
-    return np.column_stack(values), list(forms), sum(notes, [])
-
-# %% ../../nbs/11_tables/38_roles.ipynb #fbce7055
 def feature_of(table, name, order):
     "The column `name` of a `Table` as numbers `(N,)`, NaN for gaps, its `Form`, and notes on it."
     column, notes, form = table.frame[name], [], table.forms.get(name, Form("number"))
@@ -433,8 +421,12 @@ def read_for_fit(options, source, model, weight=None):
     if problems:
         told = "\n  ".join(["these columns:"] * (len(problems) > 1) + problems)
         raise ValueError(f"{table.source}: {told}")
-    truth, forms, notes = features_of(table, roles.features, options.order)
-    coding = coding_of(truth, forms, [circles.get(name) for name in roles.features])
+    found = [feature_of(table, name, options.order) for name in roles.features]
+    values, forms, notes = (list(each) for each in zip(*found))
+    truth, notes = np.column_stack(values), sum(notes, [])
+    turns = [circles.get(name) for name in roles.features]
+    lows = [0.0 if np.nanmin(v) >= 0 else -(turn or 0) / 2 for v, turn in zip(values, turns)]
+    coding = Coding(forms, turns, lows, [False] * len(forms))
     for name in [name for name in roles.features if name in circles and name not in known]:
         undo = f"if it is none, type {table.style.option('circular', {name: None})}"
         notes.append(f"feature {name!r} lies on a circle of {circles[name]:.6g}; {undo}")
