@@ -139,9 +139,8 @@ def test_groups_ignored_columns_and_no_rows_held_out(here):
     write_table("d.csv", {**RING, "radius": radius, "person": group, "name": NAMES})
     fit("d.csv --feature radius --group person --ignore name --out out")
     found = frames_of("out")[0]
-    assert (
-        found.groupby(group).part.nunique().eq(1).all() and (found.part == "held-out").sum() == 80
-    )
+    assert found.groupby(group).part.nunique().eq(1).all()
+    assert (found.part == "held-out").sum() == 80
     assert ((found.part == "placed") == np.isnan(radius)).all()
     assert np.abs(found.predicted_radius - Y[:, 0])[np.isnan(radius)].max() < 0.2  # the range is 2
     assert json_of("out")["columns"] == ["x", "y"]
@@ -230,10 +229,8 @@ def test_nothing_large_is_imported_for_help():
 
 
 def test_a_missing_package_of_tables_is_named_with_its_remedy():
-    code = (
-        "import sys; sys.modules['pandas'] = None; from idm_nb.command.command_line import main; "
-    )
-    run = [sys.executable, "-c", code + "sys.exit(main(['demo', '--out', 'out']))"]
+    code = "import sys; sys.modules['pandas'] = None; from idm_nb.command.command_line import main"
+    run = [sys.executable, "-c", code + "; sys.exit(main(['demo', '--out', 'out']))"]
     done = subprocess.run(run, capture_output=True, text=True)
     assert done.returncode == 2 and "pip install 'idm_nb[tables]'" in done.stderr
     assert "pandas" in done.stderr and "Traceback" not in done.stderr

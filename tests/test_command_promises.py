@@ -73,13 +73,24 @@ def text_file(text):
     return lambda: (open("t.csv", "w").write(text), "t.csv")[1]
 
 
+def object_file():
+    np.save("o.npy", np.array([["a", 1.0]] * 60, dtype=object))
+    return "o.npy"
+
+
+def json_file():
+    with open("u.json", "w") as file:
+        json.dump({"x": ["mm", *map(str, Y)], "r": [0, *Y]}, file)
+    return "u.json"
+
+
 LINES = [f"{a},{b},{c}\n" for a, b, c in zip(*X.T, Y)]
 FEW = "leaves {} rows to fit: at least 16"
 REFUSED = {  # how the table is made, options, and what is said
     "complex numbers": (array_file(X=Y + 1j, r=Y), "", "column 'X' holds complex numbers"),
     "objects": (array_file(X=np.array([{}] * 60), r=Y), "", "cannot be read"),
     "objects in one array": (
-        lambda: (np.save("o.npy", np.array([["a", 1.0]] * 60, dtype=object)), "o.npy")[1],
+        object_file,
         "",
         "o.npy cannot be read as numbers: write words, dates and gaps as CSV",
     ),
@@ -89,14 +100,7 @@ REFUSED = {  # how the table is made, options, and what is said
         "",
         "'x' is not finite at data row 1, and 1 more; type --missing=-inf if that marks a gap",
     ),
-    "no line of units": (
-        lambda: (
-            json.dump({"x": ["mm", *map(str, Y)], "r": [0, *Y]}, open("u.json", "w")),
-            "u.json",
-        )[1],
-        "",
-        "which is not a number; delete it if that line holds units",
-    ),
+    "no line of units": (json_file, "", "not a number; delete it if that line holds units"),
     "three dimensions": (array_file(X=np.ones((60, 2, 2)), r=Y), "", "X has 3 dimensions"),
     "lengths": (array_file(X=X, r=Y[:5]), "", "arrays of different lengths: [5, 60]"),
     "one name twice": (array_file(X=X, X1=Y, r=Y), "", "two columns named 'X1'"),
@@ -181,17 +185,9 @@ def test_places_that_cannot_be_written_are_known_before_the_work(
         (here / folder).mkdir(parents=True)
     os.mkfifo("pipe.csv")
     for work in ("TableMap.fit", "TableMap.counterparts", "results_of"):
-        monkeypatch.setattr(
-            f"idm_nb.command.jobs.{work}", lambda *given: pytest.fail("work was done")
-        )
-    given = [
-        str(model[1]),
-        str(model[0]),
-        "--out",
-        out,
-        "--quiet",
-        *["--row", "3"] * (name[0] == "c"),
-    ]
+        done = lambda *given: pytest.fail("work was done")
+        monkeypatch.setattr(f"idm_nb.command.jobs.{work}", done)
+    given = [*map(str, model[::-1]), "--out", out, "--quiet", *["--row", "3"] * (name[0] == "c")]
     status = fit(model[0], "--feature", "r", out=out) if name == "fit" else main([name, *given])
     found = capsys.readouterr().err
     assert status == 2 and PLACES[name, out] in found and found.count("\n") == 1
@@ -231,9 +227,8 @@ def command(*arguments, **options):
 
 def test_names_that_cannot_be_printed(here):
     write_table("d.csv", {"ümläut": X[:, 0], "größe": X[:, 1], "r": Y})
-    plain = dict(
-        LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii:strict"
-    )
+    plain = dict(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    plain["PYTHONIOENCODING"] = "ascii:strict"
     run = command("fit", "d.csv", "--feature", "r", "--out", "out", *QUICK[1:], env=plain)
     error = run.communicate(timeout=120)[1].decode()
     assert run.returncode == 0 and "Traceback" not in error, error

@@ -52,10 +52,8 @@ def test_cells_are_numbers(name):
     form = found.attrs["form"]
     assert form.unit == unit and len(form.words(found.to_numpy())) == len(cells)
     if not form.plain:  # what is written is read again
-        again = typed(
-            pd.Series(form.words(found.to_numpy()), name=column), Style(forms={column: form})
-        )
-        assert np.allclose(again[0], found, rtol=1e-3)
+        written = pd.Series(form.words(found.to_numpy()), name=column)
+        assert np.allclose(typed(written, Style(forms={column: form}))[0], found, rtol=1e-3)
 
 
 MONTHS = {
@@ -135,9 +133,7 @@ def test_circles_are_found_where_it_is_safe(name):
     assert circle_of(pd.Series(values, name=name)) == turn
 
 
-@pytest.mark.parametrize(
-    "given", [None, {"wind_deg": 360}, {"wind_deg": "degrees"}, {"wind_deg": None}]
-)
+@pytest.mark.parametrize("given", [None, *({"wind_deg": turn} for turn in (360, "degrees", None))])
 def test_a_circle_of_data_has_no_end(given):
     wind = np.random.default_rng(1).uniform(0, 360, 400)
     table = pd.DataFrame({"wind_deg": wind, "y": np.cos(np.radians(wind - 90))})
@@ -187,11 +183,7 @@ def test_a_feature_on_a_circle_of_any_unit(option, turn):
     value = np.random.default_rng(0).uniform(0, turn, 300)
     angle = 2 * np.pi * value / turn
     table = pd.DataFrame({"x": np.cos(angle), "z": np.sin(angle), "when": value})
-    for given in (
-        dict(circular={"when": turn}),
-        dict(circular={"when": option}),
-        dict(angle=option),
-    ):
+    for given in ({"circular": {"when": turn}}, {"circular": {"when": option}}, {"angle": option}):
         model = TableMap("when", model=KERNEL, random_state=0, **given).fit(table)
         off = np.abs(model.predict(table).predicted_when - value)
         assert np.minimum(off, turn - off).median() < turn / 1000
@@ -224,16 +216,14 @@ def test_a_table_has_what_the_estimator_has():
 
 
 def test_cells_of_files_have_layers_embeddings_and_orders(tmp_path):
-    cells = ad.AnnData(
-        np.c_[U, BASE].astype("f4"), pd.DataFrame({"t": HIGH}, map("c{}".format, range(N)))
-    )
+    obs = pd.DataFrame({"t": HIGH}, map("c{}".format, range(N)))
+    cells = ad.AnnData(np.c_[U, BASE].astype("f4"), obs)
     cells.layers["twice"], cells.obsm["X_scVI"] = 2 * cells.X, BASE.to_numpy()
     cells.obs["stage"] = pd.Categorical(pd.cut(U, 3, labels=["E9", "E10", "E11"]), ordered=True)
     cells.write_h5ad(tmp_path / "c.h5ad")
     for reading, data in ({"embedding": "X_scVI"}, "X_scVI1"), ({"layer": "twice"}, "0"):
-        model = TableMap("stage", model=KERNEL, reading=reading, random_state=0).fit(
-            tmp_path / "c.h5ad"
-        )
+        model = TableMap("stage", model=KERNEL, reading=reading, random_state=0)
+        model.fit(tmp_path / "c.h5ad")
         assert model.fitted_.roles.data[0] == data
         assert {*model.predict(tmp_path / "c.h5ad").predicted_stage} <= {"E9", "E10", "E11"}
     cells.var_names = ["one", "two", "one"]
@@ -247,6 +237,5 @@ def test_units_that_are_no_numbers_are_refused_with_a_remedy_that_works(unit):
     X = BASE.to_numpy() * unit
     with pytest.raises(ValueError, match="pass X / ") as told:
         KERNEL.fit(X, U)
-    assert (
-        IteratedDiffusionMap(1).fit(X / float(str(told.value).split("/ ")[1]), U).verdict_.r2 > 0.9
-    )
+    told = float(str(told.value).split("/ ")[1])
+    assert IteratedDiffusionMap(1).fit(X / told, U).verdict_.r2 > 0.9

@@ -26,9 +26,8 @@ Y = np.round(A + B / 1e5, 3)
 
 def table(head="a,b,y", row="{a},{b:.0f},{y}", mark="\n", first=0, **more):
     "Lines of the table: names, and a row made of `a`, `b`, `y`, the number `k` and other columns."
-    lines = [
-        row.format(a=a, b=b, y=y, k=k, **{n: f(k) for n, f in more.items()}) for k, a, b, y in ROWS
-    ]
+    cells = lambda k: {n: cell(k) for n, cell in more.items()}
+    lines = [row.format(a=a, b=b, y=y, k=k, **cells(k)) for k, a, b, y in ROWS]
     return mark.join([*([head] if head else []), *lines[first:]]) + mark
 
 
@@ -130,39 +129,32 @@ TYPED = {
     ),
 }
 
+EACH, WEEKS = "a coordinate for each word", "days, time of week"
+FILLED, NAMES = "number; gaps filled, and marked", "left out: names the rows"
 # name: text, the column beside `a` and `b`, its kind and what is done with it
 READ = {
-    "two words": (
-        beside("sex", lambda k: "fm"[k % 2]),
-        ("sex", "words", "a coordinate for each word"),
-    ),
+    "two words": (beside("sex", lambda k: "fm"[k % 2]), ("sex", "words", EACH)),
     "several words": (
         beside("town", lambda k: ["Bern", "Ulm", "Graz"][k % 3]),
-        ("town", "words", "a coordinate for each word"),
+        ("town", "words", EACH),
     ),
-    "identifiers": (
-        table("who,a,b,y", "p{k},{a},{b:.0f},{y}"),
-        ("who", "names", "left out: names the rows"),
-    ),
+    "identifiers": (table("who,a,b,y", "p{k},{a},{b:.0f},{y}"), ("who", "names", NAMES)),
     "dates of databases": (
         table("day,a,b,y", "2024-01-{s},{a},{b:.0f},{y}", s=lambda k: f"{k + 1:02}"),
-        ("day", "date", "days, time of week"),
+        ("day", "date", WEEKS),
     ),
     "dates of offices": (
         table("day,a,b,y", "{s}.1.2024,{a},{b:.0f},{y}", s=lambda k: k + 1),
-        ("day", "date", "days, time of week"),
+        ("day", "date", WEEKS),
     ),
     "times": (
         table("at,a,b,y", "12:{s},{a},{b:.0f},{y}", s=lambda k: k + 10),
         ("at", "number", "number of hours"),
     ),
-    "gaps": (
-        beside("c", lambda k: k if k % 5 else ""),
-        ("c", "number", "number; gaps filled, and marked"),
-    ),
+    "gaps": (beside("c", lambda k: k if k % 5 else ""), ("c", "number", FILLED)),
     "a line too short": (
         table("a,b,y,c", "{a},{b:.0f},{y},{k}") + "1,2,3\n",
-        ("c", "number", "number; gaps filled, and marked"),
+        ("c", "number", FILLED),
     ),
 }
 
@@ -307,11 +299,8 @@ def test_all_problems_are_named_at_once(tmp_path, capsys):
 
 @pytest.mark.parametrize("typed", ["-999", "-999.0", "-999,0"])
 def test_codes_of_gaps_are_numbers(typed, tmp_path):
-    text = comma(
-        table(
-            "a;b;c;y", "{a};{b:.0f};{s};{y}", s=lambda k: k if k % 5 else ["-999", "-999.0"][k % 2]
-        )
-    )
+    code = lambda k: k if k % 5 else ["-999", "-999.0"][k % 2]
+    text = comma(table("a;b;c;y", "{a};{b:.0f};{s};{y}", s=code))
     found, roles, _ = numbers_of(write(tmp_path, text), "--decimal", ",", "--missing", f" {typed}")
     assert np.isnan(found.frame.c).tolist() == [k % 5 == 0 for k in range(N)]
     assert f"gaps marked by {typed}: 5 in 'c'" in roles.notes
@@ -399,12 +388,8 @@ def test_a_string_is_one_name_and_None_may_be_a_word(ending, tmp_path):
     table = read_table(path, missing="n.d.", words="additive")
     assert table.frame.a.dtype.kind == "f" and np.isnan(table.frame.a[3])
     assert table.frame.additive[:4].tolist() == ["None", "NA", "salt", None]
-    assert read_table(path, missing="n.d.").frame.additive[:4].tolist() == [
-        None,
-        None,
-        "salt",
-        None,
-    ]
+    plain = read_table(path, missing="n.d.").frame.additive
+    assert plain[:4].tolist() == [None, None, "salt", None]
     reading = dict(missing="n.d.", words="additive")
     model = TableMap("y", ignore="b", columns="additive", reading=reading, random_state=0)
     with pytest.warns(UserWarning, match="too few"):
