@@ -68,6 +68,11 @@ def test_references_lead_to_one_place():
             assert name in known or name in keys, f"{name_of(path)}: @{name}"
 
 
+def test_no_citation_becomes_the_number_of_a_list():
+    for path in NOTEBOOKS:  # for pandoc, a paragraph that begins with `@key.` or `(@key)` is a list
+        assert not re.search(r"(^|\n\n)\(?@[\w-]+[.)]", shown(path)), name_of(path)
+
+
 def test_links_lead_somewhere():
     pages = [(path, prose(path)) for path in NOTEBOOKS]
     for page, text in [*pages, *((path, path.read_text()) for path in NBS.glob("*.qmd"))]:

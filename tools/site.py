@@ -350,7 +350,7 @@ class SitePage:
         summary = front.get("description")
         if summary:
             self.nb.cells[1].source += f"\n\n{summary_of(summary)}"
-        if front.get("shelf") == "guide":
+        if front.get("shelf") in ("guide", "method"):
             self.nb.cells[1].source += f"\n\n{live_links(Path(self.nb.path_))}"
 
     def _lead_(self, cell):

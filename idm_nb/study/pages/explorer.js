@@ -175,7 +175,7 @@ function fillPanel(panel, data, point, choose) {
       for (const i of rows) {
         const made = put(strip, "button");
         made.append(picture(data, i)); put(made, "span", data.values[i]);
-        made.ariaLabel = made.title = data.names[i]; made.onclick = () => choose(i);
+        made.title = data.names[i]; made.onclick = () => choose(i);
       }
     }
     return;
