@@ -203,14 +203,12 @@ def viewing_axes(embedding, features, branch):
 # %% ../../nbs/appendix/E_pictures.ipynb #1fd9e392
 def known_rows(model):
     "What is known of the training rows of a map: three `(N, n)` arrays."
-    held_out, errors = model.predict(model.embeddings_[0], return_std=True)
-    shape = len(model.embedding_), -1
-    missed = np.nan_to_num(model.residuals_.reshape(shape))
-    return held_out.reshape(shape) + missed, held_out.reshape(shape), errors.reshape(shape)
+    placed, missed = model.map_.place(None), np.nan_to_num(model.residuals_)
+    return placed.values + missed, placed.values, placed.errors
 
 
-def branch_legend(ax, shown, names=None, title="branch"):
-    "A legend at `ax` with `names` of a `Colouring`, `shown`, or its counts of rows, under a `title`."
+def branch_legend(ax, shown):
+    "A legend at `ax` with the branches of a `Colouring`, `shown`, and their counts of rows."
     from matplotlib.lines import Line2D
 
     counts = np.bincount(shown.values)
@@ -218,11 +216,11 @@ def branch_legend(ax, shown, names=None, title="branch"):
         Line2D([], [], ls="", marker="o", ms=5, color=shown.palette[b % len(shown.palette)])
         for b in range(len(counts))
     ]
-    texts = names or [f"{b} ({count} rows)" for b, count in enumerate(counts)]
+    texts = [f"{b} ({count} rows)" for b, count in enumerate(counts)]
     ax.legend(
         dots,
         texts,
-        title=title,
+        title="branch",
         ncols=1 + len(counts) // 12,
         loc="center left",
         bbox_to_anchor=(1, 0.5),

@@ -419,6 +419,7 @@ def explorer_html(
     data = page_data(
         *parts,
         neighbors,
+        marks_of(X.T),
         titles=["the data", *(f"after step {k}" for k in range(1, len(e.views)))],
         start=int(np.argmin(np.linalg.norm(e.views[0], axis=1))),
         feature="feature",
@@ -426,7 +427,6 @@ def explorer_html(
         values=[", ".join(text(row)) for row in e.features],
         columns=columns,
         cells=[text(column) for column in X.T],
-        marks=marks_of(X.T),
         **pictures_of(e.X, image),
     )
     return explorer_page(data)

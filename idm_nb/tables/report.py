@@ -9,7 +9,6 @@ __all__ = ['table_report']
 import base64
 import io
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -28,6 +27,7 @@ from idm_nb.study.explorer import (
 )
 from .columns import cells_of
 from .reading import with_values
+from .roles import SomeRows
 
 # %% ../../nbs/11_tables/41_report.ipynb #c77fe0b8
 DPI = 160  # sharp on paper
@@ -59,10 +59,10 @@ def size_in_words(form, error):
     return f"{short(word)} {form.unit}".strip() if isinstance(word, float) else word
 
 
-def words_at(axis, form, decode=np.asarray):
-    "Let the ticks of an `axis` of a feature with a `Form` be words, of what `decode` makes of them."
-    word = lambda x, _: shown(form.words(decode(np.array([[float(x)]]))[0])[0])
-    if not form.plain or decode is not np.asarray:
+def words_at(axis, form):
+    "Let the ticks of an `axis` of a feature with a `Form` be words."
+    word = lambda x, _: shown(form.words(np.array([float(x)]))[0])
+    if not form.plain:
         axis.set_major_formatter(word)
 
 
@@ -334,53 +334,30 @@ def shade_of(column):
     return shade
 
 
-def rows_of_page(fitted, rows, share):
-    "What the explorer shows of a `share` of the `rows` of `fitted`, a FittedTable; all are arrays of rows."
-    chosen = np.sort(np.random.default_rng(0).permutation(len(rows))[: int(share * len(rows))])
-    rows, index = rows.part(chosen), fitted.roles.index
-    placed = fitted.place(rows.frame)
-    values, errors = fitted.decoded(placed)
-    truth = np.where(np.isfinite(rows.truth), rows.truth, values)
-    return dict(
-        rows=rows.frame,
-        names=np.array(rows.numbers if index is None else rows.frame[index], dtype=str),
-        truth=rows.truth[:, 0],
-        predicted=values[:, 0],
-        errors=errors[:, 0],
-        features=fitted.coding.encode(truth),
-        values=placed.values,
-        branch=placed.branch,
-        novel=placed.novel,
-        data=placed.points,
-        map=placed.embedding,
-    )
-
-
 def page_rows(fitted):
-    "The rows of the explorer, first those of the training, and their two views, a namespace."
+    "The rows of the explorer, those of the training first, their `Placed`, two views, and the number of the first."
     parts = [part for part in (fitted.rows, fitted.kept) if len(part)]
-    share = min(1, MOST_FOUND / sum(map(len, parts)))
-    known, *kept = (rows_of_page(fitted, part, share) for part in parts)
-    join = lambda name, parts: pd.concat(parts) if name == "rows" else np.concatenate(parts)
-    found = SimpleNamespace(**{k: join(k, [known[k], *(more[k] for more in kept)]) for k in known})
-    found.n_known = len(known["names"])
+    share, rng = min(1, MOST_FOUND / sum(map(len, parts))), np.random.default_rng(0)
+    some = lambda n: np.sort(rng.permutation(n)[: int(share * n)])
+    parts = [part.part(some(len(part))) for part in parts]
+    frame, truth = pd.concat([p.frame for p in parts]), np.concatenate([p.truth for p in parts])
+    placed = fitted.place(frame)
+    first, data = placed.values[:, 0], placed.points
     if fitted.branches.n_branches > 1:
-        last = facing(found.map, found.values, found.branch)
+        last = facing(placed.embedding, placed.values, placed.branch)
     else:  # the map is a line: apart are rows that differ most
-        apart = found.data @ main_difference(found.data, found.values[:, 0], found.branch)
-        last = np.c_[found.predicted, apart]
-        last = (last - last.mean(axis=0)) / np.ptp(last, axis=0)
-        last = np.c_[last, 0 * apart]
-    found.views = aligned_views([last, found.data])[::-1]
-    return found
+        last = np.c_[first, data @ main_difference(data, first, placed.branch), 0 * first]
+        last = (last - last.mean(axis=0)) / np.maximum(np.ptp(last, axis=0), 1e-300)
+    views = aligned_views([last, data])[::-1]
+    return SomeRows(frame, truth, None), placed, views, len(parts[0])
 
 
 def draw_map(fitted):
     "Figure of the map of `fitted`, a FittedTable: the feature across, branches or other differences apart."
-    rows, (figure, ax) = page_rows(fitted), new_axes(5.6, 3.4)
+    (_, placed, views, _), (figure, ax) = page_rows(fitted), new_axes(5.6, 3.4)
     several = fitted.branches.n_branches > 1
-    shade = Colouring(rows.branch, "label") if several else Colouring(rows.predicted)
-    ax.scatter(*rows.views[1][:, :2].T, s=9, c=shade.colours, linewidths=0, rasterized=True)
+    shade = Colouring(placed.branch, "label") if several else Colouring(placed.values[:, 0])
+    ax.scatter(*views[1][:, :2].T, s=9, c=shade.colours, linewidths=0, rasterized=True)
     ax.set(xticks=[], yticks=[], xlabel=fitted.roles.features[0] + " →")
     if several:
         branch_legend(ax, shade)
@@ -411,10 +388,10 @@ def draw_predictions(judged, features, forms, limit=3):
     return figure
 
 # %% ../../nbs/11_tables/41_report.ipynb #40f4d0bb
-def typical_row(rows):
-    "Place of the row of `page_rows` with the median prediction, if possible of several branches."
-    order, count = np.argsort(rows.predicted, kind="stable"), rows.branch.max() + 1
-    of = rows.branch[order][:, None] == np.arange(count)
+def typical_row(predicted, branch):
+    "Place of the row with the median of `predicted` `(N,)`, if possible where several branches are."
+    order = np.argsort(predicted, kind="stable")
+    of = branch[order][:, None] == np.arange(branch.max() + 1)
     within = np.logical_or.accumulate(of) & np.logical_or.accumulate(of[::-1])[::-1]
     several = order[within.sum(axis=1) > 1]
     chosen = several if len(several) else order
@@ -431,35 +408,39 @@ def marks_of_column(column):
 
 def explorer_of(fitted, image=None):
     "The explorer of `fitted`, a FittedTable, as HTML; rows are pictures of a size `image`."
-    rows, form, encoder = page_rows(fitted), fitted.coding.forms[0], fitted.encoder
+    rows, placed, views, known = page_rows(fitted)
+    form, index, feature = fitted.coding.forms[0], fitted.roles.index, fitted.roles.features[0]
+    values, errors = fitted.decoded(placed)
+    truth = np.where(np.isfinite(rows.truth), rows.truth, values)
     names = [] if image is not None else fitted.ranked_names()[:MOST_COLUMNS]
-    columns = cells_of(encoder, rows.rows, names)
-    colours = {fitted.roles.features[0]: Colouring(rows.predicted)}
-    if rows.branch.max() > 0:
-        colours["branch"] = Colouring(rows.branch, "label")
+    columns = cells_of(fitted.encoder, rows.frame, names)
+    colours = {feature: Colouring(values[:, 0])}
+    if placed.branch.max() > 0:
+        colours["branch"] = Colouring(placed.branch, "label")
     colours.update((name, shade_of(columns[name])) for name in names)
     words = lambda values: [shown(value) for value in form.words(values)]
-    pixels = rows.rows[fitted.roles.data].to_numpy(float) if image is not None else None
+    pixels = rows.frame[fitted.roles.data].to_numpy(float) if image is not None else None
+    novel = np.flatnonzero(placed.novel)
     data = page_data(
-        rows.views,
-        (rows.data, rows.map),
-        rows.features,
-        rows.branch,
-        rows.names.tolist(),
+        views,
+        (placed.points, placed.embedding),
+        fitted.coding.encode(truth),
+        placed.branch,
+        list(map(str, rows.numbers if index is None else rows.frame[index])),
         colours,
         NEAR,
+        [marks_of_column(column) for _, column in columns.items()],
         titles=["the data", "the map"],
-        start=typical_row(rows),
-        feature=fitted.roles.features[0],
-        values=words(np.where(np.isfinite(rows.truth), rows.truth, rows.predicted)),
-        predicted=words(rows.predicted),
-        errors=[size_in_words(form, error) for error in rows.errors],
-        known=rows.n_known,
+        start=typical_row(values[:, 0], placed.branch),
+        feature=feature,
+        values=words(truth[:, 0]),
+        predicted=words(values[:, 0]),
+        errors=[size_in_words(form, error) for error in errors[:, 0]],
+        known=known,
         ways=bool(fitted.model.verdict_.beats_chance),
-        novel=np.flatnonzero(rows.novel).tolist(),
+        novel=novel[novel >= known].tolist(),
         columns=names,
-        cells=[*short_cells(fitted, names)(rows.rows).values()],
-        marks=[marks_of_column(column) for _, column in columns.items()],
+        cells=[*short_cells(fitted, names)(rows.frame).values()],
         **pictures_of(pixels, image),
     )
     return explorer_page(data)
