@@ -31,6 +31,8 @@ NUMBERS = {
     "about": ("m", ["~3.1", "≈4"], (3.1, 4), ""),
     "powers": ("k", ["3.1x10^3", "2×10⁻³"], (3100, 0.002), ""),
     "units": ("c", ["12 ppm", "7.5 ppm"], (12, 7.5), ""),
+    "units after a blank": ("heat", ["37 °C", "85 °C"], (37, 85), ""),
+    "units at once": ("heat", ["37°C", "85°C"], (37, 85), ""),
     "a currency": ("price", ["$3.10", "$1200"], (3.1, 1200), ""),
     "percent": ("share", ["12%", "3.5 %"], (0.12, 0.035), ""),
     "ranges": ("age", ["20-29", "30-39", "75+"], (24.5, 34.5), ""),
@@ -51,6 +53,7 @@ def test_cells_are_numbers(name):
     assert problem is None and np.allclose(found[:2], numbers)
     form = found.attrs["form"]
     assert form.unit == unit and len(form.words(found.to_numpy())) == len(cells)
+    assert not name.startswith("units") or form.words(found.to_numpy()).tolist() == cells
     if not form.plain:  # what is written is read again
         written = pd.Series(form.words(found.to_numpy()), name=column)
         assert np.allclose(typed(written, Style(forms={column: form}))[0], found, rtol=1e-3)
