@@ -166,28 +166,33 @@ def test_page_without_python(chromium, tmp_path, scheme, width):
     page.on("request", lambda request: wanted.append(request.url))
     page.goto((tmp_path / "torus.html").as_uri())
     sentence = lambda: page.locator("[role=status]").inner_text()
-    assert sentence().startswith("Iteration 1 of 2")
-    slider = page.get_by_role("slider", name="iteration")
-    slider.focus()
-    slider.press("ArrowRight")
-    assert sentence().startswith("Iteration 2 of 2")
-    before = sentence()
-    canvas = page.locator("canvas.cloud0")
+    told, step = sentence(), page.get_by_role("slider", name="from the data to the map")
+    assert told.startswith("Among the 20 rows") and step.input_value() == "2"
+    canvas = page.locator("canvas.cloud")
     picture = canvas.screenshot()
-    canvas.click(position=dict(x=60, y=100))
-    assert sentence() != before
+    step.focus()
+    step.press("Home")
+    assert "the data" in page.locator("label", has_text="from the data").inner_text()
+    assert canvas.screenshot() != picture
+    box = canvas.bounding_box()
+    middle = dict(x=box["width"] / 2 - box["height"] / 3, y=box["height"] / 2)
+    canvas.click(position=middle)
+    assert sentence() != told
+    picture = canvas.screenshot()
     canvas.focus()
     canvas.press("ArrowLeft")
-    assert page.get_by_role("slider", name="turn").input_value() == "-35"
     assert canvas.screenshot() != picture
+    canvas.press("ArrowRight")
     page.get_by_role("combobox", name="colour").select_option("column 2")
-    assert page.locator(".scale").inner_text().split() == [
-        f"{end(X[:, 2]):.3g}" for end in (min, max)
-    ]
-    canvas.hover(position=dict(x=60, y=100))  # the row that the click above has chosen
-    assert re.fullmatch(r"data: row \d+", page.locator("figcaption").first.inner_text())
+    ends = [f"{end(X[:, 2]):.3g}" for end in (min, max)]
+    assert page.locator(".scale").inner_text().split() == ends
+    row = page.get_by_role("combobox", name="row").input_value()  # that the click has chosen
+    assert row in page.locator(".panel td").first.inner_text() and row in sentence()
+    page.get_by_role("combobox", name="row").fill("row 17")
+    page.keyboard.press("Enter")
+    assert "nearest to row 17 in" in sentence()
     canvas.hover(position=dict(x=1, y=1))  # no row is drawn in the corner
-    assert page.locator("figcaption").all_inner_texts()[:2] == ["data", "after iteration 2"]
+    assert page.locator("figcaption").inner_text().startswith("On the map")
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert not errors and len(wanted) == 1, (errors, wanted)
     page.close()
