@@ -342,7 +342,7 @@ def page_rows(fitted):
     parts = [part.part(some(len(part))) for part in parts]
     frame, truth = pd.concat([p.frame for p in parts]), np.concatenate([p.truth for p in parts])
     placed = fitted.place(frame)
-    first, data = placed.values[:, 0], placed.points
+    first, data = fitted.coding.decode(placed.values)[:, 0], placed.points
     if fitted.branches.n_branches > 1:
         last = facing(placed.embedding, placed.values, placed.branch)
     else:  # the map is a line: apart are rows that differ most
@@ -356,7 +356,7 @@ def draw_map(fitted):
     "Figure of the map of `fitted`, a FittedTable: the feature across, branches or other differences apart."
     (_, placed, views, _), (figure, ax) = page_rows(fitted), new_axes(5.6, 3.4)
     several = fitted.branches.n_branches > 1
-    shade = Colouring(placed.branch, "label") if several else Colouring(placed.values[:, 0])
+    shade = Colouring(placed.branch, "label") if several else Colouring(views[1][:, 0])
     ax.scatter(*views[1][:, :2].T, s=9, c=shade.colours, linewidths=0, rasterized=True)
     ax.set(xticks=[], yticks=[], xlabel=fitted.roles.features[0] + " →")
     if several:
