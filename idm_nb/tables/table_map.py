@@ -52,7 +52,7 @@ from idm_nb.tables.roles import (
     weights_of,
     without_constant,
 )
-from .weights import column_relevance, column_weights, relevance_of, stretch_of, unseen
+from .weights import column_relevance, relevance_of, stretch_of, unseen
 
 # %% ../../nbs/11_tables/42_table_map.ipynb #53fc40d7
 def alone_on_branches(groups, branch):
@@ -134,13 +134,6 @@ class FittedTable(Storage):
     def relevance(self):
         """`Relevance` of the data columns; a file holds it, if it was computed before."""
         return self.known or relevance_of(self)
-
-    @property
-    def weights(self):
-        """Weight `(m,)` of each coordinate in distances, that of its column."""
-        owners, known = self.encoder.owners, self.model.map_
-        relevance, r2 = self.relevance.values, known.verdict.r2
-        return column_weights(relevance, r2, owners, known.rows.X)[0][owners]
 
     def relevant_names(self):
         """Names of the data columns above chance, the most relevant first."""
