@@ -8,6 +8,7 @@ the exact ones: as they are, for the packages that return eigenvalues of the Lap
 needs older versions of numpy and scikit-learn: it runs in the Python that the variable DATAFOLD_PYTHON names.
 
 With `--once NAME FILE [--warm]` it runs one peer on the points of a file and prints its time as JSON.
+With `--alone N [DEVICE]` it fits N points of a flat torus in this process, on all cores or as a tensor on a DEVICE of torch.
 """
 
 import argparse
@@ -189,6 +190,29 @@ def stages(points):
     return out, seconds, float(np.abs(np.sort(values) - np.sort(known)).max())
 
 
+def alone(n, device=None):
+    "Print seconds, mean errors of 5 and 20 eigenvalues and peak memory for `n` points of a flat torus."
+    from time import time
+
+    from idm_nb import DiffusionMap
+    from idm_nb.datasets import FlatTorus
+
+    points, start = FlatTorus((1, 0.7)).sample(n, random_state=3).points, time()
+    if device:
+        import torch
+
+        points = torch.as_tensor(points, device=device)
+    found = DiffusionMap(PAIRS, random_state=0).fit(points).laplacian_eigenvalues_[1:]
+    steps = np.arange(-20, 21)
+    exact = -np.sort((steps[:, None] ** 2 + (steps / 0.7) ** 2).ravel())[1 : PAIRS + 1]
+    error = np.abs(found / exact - 1)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"{n} points: {time() - start:.1f} s by the clock, mean error of the first five {error[:5].mean():.4f}, "
+        f"of {PAIRS} {error.mean():.4f}, peak of the process {peak:.1f} GiB"
+    )
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -199,7 +223,10 @@ def main():
     )
     parser.add_argument("--once", nargs=2, metavar=("NAME", "FILE"))
     parser.add_argument("--warm", action="store_true", help="the second call of the process")
+    parser.add_argument("--alone", nargs="+", metavar=("N", "DEVICE"))
     args = parser.parse_args()
+    if args.alone:
+        return alone(int(float(args.alone[0])), *args.alone[1:])
     if args.once:
         return once(*args.once, args.warm)
     from threadpoolctl import threadpool_limits
