@@ -26,13 +26,53 @@ from ..derivatives.scaling_law import _positive_nearest, _spectra
 from ..diffusion.numerics import Search, leading_eigenpairs
 
 # %% ../../nbs/05_flow/10_to_the_letter.ipynb #eb1253a5
+def tried_bandwidths(d, count):
+    "Steps 3 and 4 (a): logarithms `(q, count)` of the bandwidths for distances `d` `(q, k)`."
+    eps_min = -(_positive_nearest(d) ** 2) / (2 * np.log(np.finfo(float).eps))
+    eps_max = 10 * d[:, -1] ** 2
+    share = np.arange(1, count + 1) / count
+    return np.log(eps_min)[:, None] + share * np.log(eps_max / eps_min)[:, None]
+
+
+def first_dimensions(d, log_eps):
+    "Step 4 (b) to (d): `d_1` `(q, L - 1)` from distances `d` `(q, k)` and bandwidths `(q, L)`."
+    D = [np.exp(-(d**2) / (2 * eps[:, None])).sum(axis=1) for eps in np.exp(log_eps).T]
+    return 2 * np.diff(np.log(D), axis=0).T / np.diff(log_eps, axis=1)
+
+# %% ../../nbs/05_flow/10_to_the_letter.ipynb #62e64c1f
+def agreement(steps, d, log_eps, d1):
+    "Substeps (e) to (j): `M` `(q, L - 2)`, from the second `d_1` on, and `d_ave` `(q, L - 1)`."
+    squares, spacing = _spectra(steps, d, np.exp(log_eps))[0], np.diff(log_eps, axis=1)  # (e), (f)
+    logs = 0.5 * np.log(np.maximum(squares, 1e-14 * squares[:, :, :1]))  # of singular values
+    alpha = np.diff(logs, axis=1) / spacing[:, :, None]  # (g)
+    alpha = np.concatenate([alpha, np.zeros((*d1.shape, 2 + int(d1.max())))], axis=2)
+    d0 = np.floor(d1).astype(int)[:, :, None]  # (h)
+    sums = np.cumsum(alpha, axis=2) - alpha  # over j < d0, counted from zero
+    part = (d1[:, :, None] - d0) * np.take_along_axis(alpha, d0, 2)
+    d2 = 2 * (np.take_along_axis(sums, d0, 2) + part)[:, :, 0]
+    d_ave = (d1 + d2) / 2  # (i)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slopes = [np.abs(np.diff(np.log(part), axis=1)) / spacing[:, 1:] for part in (d1, d2)]
+        M = np.abs((d1 - d2) / d_ave)[:, 1:] + slopes[0] + slopes[1]  # (j)
+    return np.where(np.isfinite(M), M, np.inf), d_ave
+
+# %% ../../nbs/05_flow/10_to_the_letter.ipynb #4a366f7d
 SOLVERS = ("normal equations", "singular values")  # of step 12
 
 
-#| open
 def bounded_power(base, exponent):
     "`base**exponent` between 1e-100 and 1e100: an estimated dimension may be several hundred."
     return np.exp(np.clip(exponent * np.log(base), -230, 230))
+
+
+def regressed(steps, changes, w, D, cutoff, solver):
+    "Steps 10 to 12: the matrices `(q, m, n)` for `steps` `(q, k, m)`, `changes` `(q, k, n)`, weights."
+    root = np.sqrt(w / D[:, None])[:, :, None]
+    X, Y = root * steps, root * changes  # the weighted vectors are rows
+    if solver == "singular values":
+        return np.linalg.pinv(X, np.sqrt(cutoff)) @ Y
+    Xt = np.swapaxes(X, 1, 2)
+    return np.linalg.pinv(Xt @ X, cutoff, hermitian=True) @ (Xt @ Y)
 
 
 def algorithm_1(
@@ -40,32 +80,14 @@ def algorithm_1(
 ):
     "Algorithm 1: derivative `(q, m, n)`, dimension `(q,)` and density `(q,)` at `q` points."
     d = np.linalg.norm(steps, axis=2)  # step 1, by increasing distance, the point itself first
-    eps_min = -(_positive_nearest(d) ** 2) / (2 * np.log(np.finfo(float).eps))  # step 3
-    eps_max = 10 * d[:, -1] ** 2
-    share = np.arange(1, n_bandwidths + 1) / n_bandwidths  # step 4 (a)
-    log_eps = np.log(eps_min)[:, None] + share * np.log(eps_max / eps_min)[:, None]
-    D = [np.exp(-(d**2) / (2 * eps[:, None])).sum(axis=1) for eps in np.exp(log_eps).T]  # (b), (c)
-    spacing = np.diff(log_eps, axis=1)
-    dimension = d1 = 2 * np.diff(np.log(D), axis=0).T / spacing  # (d)
+    log_eps = tried_bandwidths(d, n_bandwidths)
+    dimension = d1 = first_dimensions(d, log_eps)
     best = d1.argmax(axis=1)  # step 5; dim(i) is set below
-    if tuning == "scaling laws":  # substeps (e) to (j)
-        squares = _spectra(steps, d, np.exp(log_eps))[0]  # (e), (f): squared singular values
-        logs = 0.5 * np.log(np.maximum(squares, 1e-14 * squares[:, :, :1]))
-        alpha = np.diff(logs, axis=1) / spacing[:, :, None]  # (g)
-        alpha = np.concatenate([alpha, np.zeros((*d1.shape, 2 + int(d1.max())))], axis=2)
-        d0 = np.floor(d1).astype(int)[:, :, None]  # (h)
-        sums = np.cumsum(alpha, axis=2) - alpha  # over j < d0, counted from zero
-        part = (d1[:, :, None] - d0) * np.take_along_axis(alpha, d0, 2)
-        d2 = 2 * (np.take_along_axis(sums, d0, 2) + part)[:, :, 0]
-        dimension = (d1 + d2) / 2  # (i)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            slope = [np.abs(np.diff(np.log(part), axis=1)) / spacing[:, 1:] for part in (d1, d2)]
-            M = np.abs((d1 - d2) / dimension)[:, 1:] + slope[0] + slope[1]  # (j)
-        # M begins at the second d1
-        best = 1 + np.where(np.isfinite(M), M, np.inf).argmin(axis=1)
+    if tuning == "scaling laws":
+        M, dimension = agreement(steps, d, log_eps, d1)
+        best = 1 + M.argmin(axis=1)  # M begins at the second d1
     rows = np.arange(len(d))
-    dimension = dimension[rows, best]
-    eps = np.exp(log_eps[rows, best + 1])  # step 6
+    dimension, eps = dimension[rows, best], np.exp(log_eps[rows, best + 1])  # step 6
     w = np.exp(-(d**2) / (2 * eps[:, None]))  # step 7
     D = w.sum(axis=1)  # step 8
     density = bounded_power(2 * np.pi * eps, -dimension / 2) * D / n_points  # step 9
@@ -73,14 +95,7 @@ def algorithm_1(
         w[:, 0] = 0
         mean = [np.einsum("qk,qkm->qm", w, v) / w.sum(axis=1)[:, None] for v in (steps, changes)]
         steps, changes = steps - mean[0][:, None], changes - mean[1][:, None]
-    root = np.sqrt(w / D[:, None])[:, :, None]
-    X, Y = root * steps, root * changes  # steps 10, 11: the weighted vectors are rows
-    if solver == "singular values":  # step 12
-        DH = np.linalg.pinv(X, np.sqrt(cutoff)) @ Y
-    else:
-        Xt = np.swapaxes(X, 1, 2)
-        DH = np.linalg.pinv(Xt @ X, cutoff, hermitian=True) @ (Xt @ Y)
-    return DH, dimension, density
+    return regressed(steps, changes, w, D, cutoff, solver), dimension, density
 
 # %% ../../nbs/05_flow/10_to_the_letter.ipynb #fffa95f1
 def feature_lengths(start, derivatives, end, reach, tau, squares):
@@ -97,6 +112,16 @@ def feature_lengths(start, derivatives, end, reach, tau, squares):
         near = np.nonzero(d <= (1 + 1e-9) * reach[part, None])
         found.append(sp.csr_array((d_H[near], near), d.shape))
     return sp.vstack(found, format="csr")
+
+# %% ../../nbs/05_flow/10_to_the_letter.ipynb #ed1f1c3a
+def eigenfunctions(J, count, random_state):
+    "Step 8: row sums `D` `(N,)`, eigenvalues `(count,)` and functions `(N, count)` of a kernel `J`."
+    D = J.sum(axis=1)  # (a)
+    K = sp.diags_array(1 / D) @ J @ sp.diags_array(1 / D)
+    D_hat = np.sqrt(K.sum(axis=1))  # (b)
+    K = sp.diags_array(1 / D_hat) @ K @ sp.diags_array(1 / D_hat)
+    xi, phi = leading_eigenpairs(K.tocsr(), count, random_state=random_state)  # (c)
+    return D, xi, phi / D_hat[:, None]  # (d)
 
 # %% ../../nbs/05_flow/10_to_the_letter.ipynb #16d42c01
 CORRECTIONS = ("bandwidth", "density", "rates", "squares")
@@ -123,12 +148,7 @@ class PaperStep(Storage):
             ones, ends = np.ones(index.size), self.k * np.arange(N + 1)
             d_H = d_H.multiply(sp.csr_array((ones, index.ravel(), ends), (N, N))).tocsr()
         J = (d_H + d_H.T) / 2  # step 7
-        self.D = J.sum(axis=1)  # step 8 (a)
-        K = sp.diags_array(1 / self.D) @ J @ sp.diags_array(1 / self.D)
-        D_hat = np.sqrt(K.sum(axis=1))  # (b)
-        K = sp.diags_array(1 / D_hat) @ K @ sp.diags_array(1 / D_hat)
-        self.xi, phi = leading_eigenpairs(K.tocsr(), M + 1, random_state=seed)  # (c)
-        phi = phi / D_hat[:, None]  # (d)
+        self.D, self.xi, phi = eigenfunctions(J, M + 1, seed)  # step 8
         q = self.density
         if "density" in self.fixed:
             q = bounded_power(2 * np.pi * self.epsilon, -self.dimension / 2) * self.D / N
@@ -171,16 +191,6 @@ class PaperStep(Storage):
         return (phi * self.weights / np.where(self.xi > 1e-12, self.xi, np.inf))[:, 1:], dimension
 
 # %% ../../nbs/05_flow/10_to_the_letter.ipynb #98363119
-def linear_map(source, target):
-    "Least squares from `[1, source]` to `target`: the matrix, and the share left on held-out rows."
-    U, sizes, V = np.linalg.svd(np.c_[np.ones(len(source)), source], full_matrices=False)
-    rank = int(np.sum(sizes > 1e-10 * sizes[0]))
-    U, matrix = U[:, :rank], V[:rank].T / sizes[:rank] @ (U[:, :rank].T @ target)
-    free = np.maximum(1 - np.sum(U**2, axis=1), 1e-9)[:, None]  # leaving one out, in closed form
-    left = np.sum(((target - U @ (U.T @ target)) / free) ** 2)
-    return matrix, float(left / np.sum((target - target.mean(axis=0)) ** 2))
-
-
 def checked_corrections(model):
     "Names of the corrections of a model; raises a `ValueError` if a parameter is out of range."
     if not 0 < check_number("tau", model.tau, -np.inf, endless=True) < 1:
@@ -202,7 +212,34 @@ def checked_corrections(model):
         check_choice("corrections", name, (*CORRECTIONS, "none", "all"))
     return tuple(names)
 
+# %% ../../nbs/05_flow/10_to_the_letter.ipynb #bcf1b70d
+def linear_map(source, target):
+    "Least squares from `[1, source]` to `target`: the matrix, and the share left on held-out rows."
+    U, sizes, V = np.linalg.svd(np.c_[np.ones(len(source)), source], full_matrices=False)
+    rank = int(np.sum(sizes > 1e-10 * sizes[0]))
+    U, matrix = U[:, :rank], V[:rank].T / sizes[:rank] @ (U[:, :rank].T @ target)
+    free = np.maximum(1 - np.sum(U**2, axis=1), 1e-9)[:, None]  # leaving one out, in closed form
+    left = np.sum(((target - U @ (U.T @ target)) / free) ** 2)
+    return matrix, float(left / np.sum((target - target.mean(axis=0)) ** 2))
+
+
+def mapped(source, matrix):
+    "The values of a linear map with a constant at rows of `source` `(q, m)`."
+    return np.c_[np.ones(len(source)), source] @ matrix
+
 # %% ../../nbs/05_flow/10_to_the_letter.ipynb #da14082c
+def merged_rows(X, y):
+    "Distinct rows of `X`, the means of their features `y` `(N, n)`, and the place of each row."
+    first, copies, counts = distinct_rows(X)
+    return X[first], sums_by(copies, y) / counts[:, None], copies
+
+
+def feature_functions(model, y):
+    "Diffusion coordinates of the features `y` `(N, n)`: a step with `tau` 0."
+    shown, same, _ = distinct_rows(y)
+    return PaperStep(y[shown], y[shown], 0.0, model).functions[same]
+
+
 def iterated(model, x, y, image):
     "Algorithm 2: the list of `PaperStep`, and the share of `image` that a linear map leaves."
     steps, residuals = [], [linear_map(x, image)[1]]
@@ -218,10 +255,12 @@ def iterated(model, x, y, image):
     return steps, residuals
 
 
-def moved(steps, X):
-    "Embeddings of rows `X` `(q, m)` before and after each of the `steps`, and the last diffusion map."
-    embeddings, rows = [X], RowLookup(steps[0].x)
-    for step in steps:  # a training row is where it was
+def moved(model, X):
+    "Embeddings of rows `X` `(q, m)` before and after each step, and the last diffusion map."
+    check_is_fitted(model)
+    X = check_new(model, X)
+    embeddings, rows = [X], RowLookup(model.steps_[0].x)
+    for step in model.steps_:  # a training row is where it was
         functions, dimension = step.extend(embeddings[-1])
         functions = rows.recall(X, functions, step.functions)
         dimension = rows.recall(X, dimension, step.dimension)
@@ -318,17 +357,14 @@ class PaperIteratedDiffusionMap(
         self.n_iterations, self.tau, self.n_neighbors = n_iterations, tau, n_neighbors
         self.n_bandwidths, self.n_bandwidth_neighbors = n_bandwidths, n_bandwidth_neighbors
         self.n_components, self.tuning, self.corrections = n_components, tuning, corrections
-        self.cutoff, self.solver, self.ties = cutoff, solver, ties
-        self.random_state = random_state
+        self.cutoff, self.solver, self.ties, self.random_state = cutoff, solver, ties, random_state
 
     def fit(self, X, y):
         """Run Algorithm 2 on points `X` `(N, m)` with features `y`, `(N,)` or `(N, n)`."""
         X, columns = check_table(self, X, min_points=4)
         y, one_feature = check_features(y, len(X)), np.asarray(y).ndim == 1
-        first, copies, counts = distinct_rows(X)
-        x, y = X[first], sums_by(copies, y) / counts[:, None]
-        shown, same, _ = distinct_rows(y)
-        image = PaperStep(y[shown], y[shown], 0.0, self).functions[same]  # of the feature
+        x, y, copies = merged_rows(X, y)
+        image = feature_functions(self, y)
         steps, residuals = iterated(self, x, y, image)
         return self._record(
             columns,
@@ -352,8 +388,7 @@ class PaperIteratedDiffusionMap(
     def transform_all(self, X):
         """List like `embeddings_` for rows `X` `(q, m)`: themselves, then each iteration's
         embedding."""
-        check_is_fitted(self)
-        return moved(self.steps_, check_new(self, X))[0]
+        return moved(self, X)[0]
 
     def transform(self, X):
         """Embedding `(q, M)` of rows `X` `(q, m)`: Nystrom extension through all iterations."""
@@ -361,8 +396,5 @@ class PaperIteratedDiffusionMap(
 
     def predict(self, X):
         """Features of rows `X` by the linear map to the diffusion coordinates of the feature."""
-        check_is_fitted(self)
-        values = moved(self.steps_, check_new(self, X))[1]
-        for matrix in (self.to_image_, self.to_feature_):
-            values = np.c_[np.ones(len(values)), values] @ matrix
+        values = mapped(mapped(moved(self, X)[1], self.to_image_), self.to_feature_)
         return values[:, 0] if self._one_feature else values
