@@ -236,6 +236,26 @@ def linked(text):
     return "\n".join(lines)
 
 
+NAMED = re.compile(
+    r"\[[^][]*\]\([^()]*\)<!--(@[\w-]+)-->"
+)  # a name with a link, for who reads without Quarto
+COMMENT = re.compile(
+    r"<!--((?:\(@|\{#|:::).*?)-->"
+)  # a label, a fence or a reference for Quarto alone
+
+
+def for_quarto(text):
+    """Markdown in which labels, fences and references no longer stand in comments.
+
+    Examples
+    --------
+    >>> for_quarto("By [the limit](11_flow.ipynb)<!--@thm-limit--> it shrinks<!--(@eq-a)-->. <!--{#eq-b}-->")
+    'By @thm-limit it shrinks (@eq-a). {#eq-b}'
+    """
+    text = COMMENT.sub(lambda m: " " * (m[1][0] == "(") + m[1], NAMED.sub(r"\1", text))
+    return re.sub(r"^#### Theorem: ", "#### ", text, flags=re.M)
+
+
 def code_lines(source):
     "Lines of a cell that are neither empty nor an option."
     return [line for line in source.split("\n") if line.strip() and not line.startswith("#|")]
@@ -358,7 +378,7 @@ class SitePage:
 
     def __call__(self, cell):
         if cell.cell_type != "code":
-            cell.source = linked(cell.source)
+            cell.source = linked(for_quarto(cell.source))
         else:
             name = folded_as(cell)
             if name:
