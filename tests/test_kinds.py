@@ -12,7 +12,7 @@ import pytest
 from idm_nb import IteratedDiffusionMap, TableMap, explore, reeb_graph
 from idm_nb.command.command_line import main
 from idm_nb.tables.cells import Style, typed
-from idm_nb.tables.columns import circle_of, days_of, plan_of
+from idm_nb.tables.columns import circle_of, days_of, likely_groups, plan_of
 from idm_nb.tables.reading import table_of
 
 KERNEL = IteratedDiffusionMap(regressor="kernel")
@@ -40,6 +40,7 @@ NUMBERS = {
     "clock": ("at", ["08:30", "23:45"], (8.5, 23.75), "hours"),
     "half days": ("at", ["3:45 PM", "12:15 AM"], (15.75, 0.25), "hours"),
     "a race": ("time", ["2:08:44", "26:30:00"], (2 + 8 / 60 + 44 / 3600, 26.5), "hours"),
+    "a digit of seconds": ("time", ["4:5.1", "4:33.2"], (4 + 5.1 / 60, 4 + 33.2 / 60), "minutes"),
     "minutes": ("lap", ["1:23.456", "1:20.1"], (1 + 23.456 / 60, 1 + 20.1 / 60), "minutes"),
     "ISO 8601": ("runtime", ["PT1H30M", "P1D"], (5400, 86400), "seconds"),
     "hours and minutes": ("runtime", ["1h 30m", "45min"], (5400, 2700), "seconds"),
@@ -78,7 +79,14 @@ def test_months_quarters_and_weeks_are_dates_and_back(form):
     assert list(found.attrs["form"].words(days_of(found))) == MONTHS[form]
 
 
-NO_NUMBERS = [["1st", "2nd"], ["2013-14", "2014-15"], ["3-1", "5-2"], ["0/0", "0/1"], ["T1", "T2"]]
+NO_NUMBERS = [
+    ["1st", "2nd"],
+    ["4:5", "3:2"],
+    ["2013-14", "2014-15"],
+    ["3-1", "5-2"],
+    ["0/0", "0/1"],
+    ["T1", "T2"],
+]
 
 
 @pytest.mark.parametrize("cells", NO_NUMBERS)
@@ -242,3 +250,18 @@ def test_units_that_are_no_numbers_are_refused_with_a_remedy_that_works(unit):
         KERNEL.fit(X, U)
     told = float(str(told.value).split("/ ")[1])
     assert IteratedDiffusionMap(1).fit(X / told, U).verdict_.r2 > 0.9
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e-110])
+def test_a_feature_of_a_tiny_unit_is_refused_with_a_remedy_that_works(unit):
+    X = BASE.to_numpy()
+    with pytest.raises(ValueError, match="pass y / ") as told:
+        KERNEL.fit(X, U * unit)
+    size = float(str(told.value).split("/ ")[1])
+    assert KERNEL.fit(X, U * unit / size).verdict_.r2 > 0.9
+
+
+def test_a_size_of_a_sample_names_no_groups():  # as in polls, nearly all of its values differ
+    polls = pd.DataFrame({"rep_sample": [232, 597, 232, 410], "mouse": [1, 1, 2, 2]})
+    assert likely_groups(polls, ["rep_sample"])[0] is None
+    assert likely_groups(polls, list(polls))[0] == "mouse"

@@ -255,7 +255,7 @@ def as_dates(cells, style, known=None):
     return None
 
 # %% ../../nbs/11_tables/32_cells.ipynb #5d29a55f
-COLONS = r"(-?)(\d+(?::[0-5]\d){1,2}(?:[.,]\d+)?)(?:\s*([AaPp])\.?[Mm]\.?)?"
+COLONS = r"(-?)(\d+(?::[0-5]\d)?:(?:[0-5]\d|\d(?=[.,]))(?:[.,]\d+)?)(?:\s*([AaPp])\.?[Mm]\.?)?"
 LASTS = r"durat|elaps|lap|pace|split|runtime|length|minutes"
 DURATION = r"-?P(?=.)[\dYMWDTHS.]+|-?\d+ days?.*"
 DURATION += r"|(\d+(\.\d+)?\s*(d(ays?)?|h((ou)?rs?)?|m(in(ute)?s?)?|s(ec(ond)?s?)?)\s*)+"

@@ -315,7 +315,7 @@ def likely_groups(frame, names, fewest=2):
     "The first of the columns `names` of a `frame` that may name groups, and a caution, or None twice."
     for name in names:
         count = frame[name].nunique() if re.fullmatch(TOGETHER, name.lower()) else 0
-        if fewest <= count < len(frame):
+        if fewest <= count <= len(frame) / 2:
             told = f"Column {name!r} has {count} values: if new rows have new ones there, give "
             more = f"groups={name!r} (--group in the command), or all numbers are too good."
             return name, told + more
