@@ -58,6 +58,7 @@ def agreement(steps, d, log_eps, d1):
 
 # %% ../../nbs/05_flow/10_to_the_letter.ipynb #4a366f7d
 SOLVERS = ("normal equations", "singular values")  # of step 12
+CORRECTIONS = ("bandwidth", "density", "rates", "squares")
 
 
 def bounded_power(base, exponent):
@@ -122,9 +123,6 @@ def eigenfunctions(J, count, random_state):
     K = sp.diags_array(1 / D_hat) @ K @ sp.diags_array(1 / D_hat)
     xi, phi = leading_eigenpairs(K.tocsr(), count, random_state=random_state)  # (c)
     return D, xi, phi / D_hat[:, None]  # (d)
-
-# %% ../../nbs/05_flow/10_to_the_letter.ipynb #16d42c01
-CORRECTIONS = ("bandwidth", "density", "rates", "squares")
 
 # %% ../../nbs/05_flow/10_to_the_letter.ipynb #a475b9fa
 class PaperStep(Storage):
@@ -198,10 +196,9 @@ def checked_corrections(model):
     check_number("cutoff", model.cutoff, 0, 1)
     check_choice("solver", model.solver, SOLVERS)
     check_choice("ties", model.ties, (True, False))
-    check_number("n_neighbors", model.n_neighbors, 3, integer=True)
-    check_number("n_bandwidths", model.n_bandwidths, 4, integer=True)
-    check_number("n_bandwidth_neighbors", model.n_bandwidth_neighbors, 2, integer=True)
-    check_number("n_components", model.n_components, 1, integer=True)
+    sizes = {"n_neighbors": 3, "n_bandwidths": 4, "n_bandwidth_neighbors": 2, "n_components": 1}
+    for name, least in sizes.items():
+        check_number(name, getattr(model, name), least, integer=True)
     if model.n_iterations != "auto":
         check_number("n_iterations", model.n_iterations, 1, integer=True)
     check_choice("tuning", model.tuning, ("d1", "scaling laws"))

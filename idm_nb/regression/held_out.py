@@ -59,6 +59,24 @@ def percent(share, beside=1.0):
         return "more than 99.9 %"
     return f"{100 * max(share, 0):.{int(min(share, beside) >= 0.9 or share >= 0.995)}f} %"
 
+# %% ../../nbs/07_estimates/17_held_out.ipynb #c2e0b0c4
+def drawn_sums(sums, size, n_draws, random_state):
+    "Sums `(n_draws, c)` over `size` rows of `sums` `(n, c)`, drawn with replacement."
+    rng, drawn = np.random.default_rng(random_state), np.empty((n_draws, sums.shape[1]))
+    for piece in chunks(n_draws, 16 * size * sums.shape[1]):
+        drawn[piece] = sums[rng.integers(0, len(sums), (len(drawn[piece]), size))].sum(axis=1)
+    return drawn
+
+
+def mixed_groups(sizes, rng):
+    "A permutation `(n,)` of rows sorted by group: groups of given `sizes` mixed, rows in each turned."
+    if sizes.max() == 1:
+        return rng.permutation(len(sizes))
+    label = np.repeat(np.arange(len(sizes)), sizes)
+    place = np.arange(len(label)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    turned = (place + rng.integers(0, 2**31, len(sizes))[label]) % sizes[label]
+    return np.lexsort((turned, rng.random(len(sizes))[label]))
+
 # %% ../../nbs/07_estimates/17_held_out.ipynb #a1c0de17
 @dataclass(frozen=True)
 class HeldOut(Storage):
@@ -104,10 +122,7 @@ class HeldOut(Storage):
         if one_more[0] < step * one_more[1]:
             one_more[0] = step * one_more[1]
             sums = np.vstack([sums, one_more])
-        rng, size = np.random.default_rng(self.random_state), max(2, round(n / (1 + TEST_SHARE)))
-        drawn = np.empty((n_draws, sums.shape[1]))
-        for piece in chunks(n_draws, 16 * size * sums.shape[1]):
-            drawn[piece] = sums[rng.integers(0, len(sums), (len(drawn[piece]), size))].sum(axis=1)
+        drawn = drawn_sums(sums, max(2, round(n / (1 + TEST_SHARE))), n_draws, self.random_state)
         spread = drawn[:, -1] - np.sum(drawn[:, 2:-1] ** 2, axis=1) / drawn[:, 1]
         shares = 1 - drawn[:, 0] / np.maximum(spread, 1e-12 * drawn[:, -1] + 1e-300)
         return tuple(np.quantile(shares, [0.05, 0.95]).tolist())
@@ -118,17 +133,12 @@ class HeldOut(Storage):
         guess = self.predicted - np.average(self.predicted, axis=0, weights=self.mass)
         rng, sizes = np.random.default_rng(self.random_state), np.bincount(self.labels)
         order = np.argsort(self.labels, kind="stable")
-        place = np.arange(len(y)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        y, guess, label = y[order], guess[order], self.labels[order]
-        sizes = sizes[label]
+        y, guess = y[order], guess[order]
         own, reached, done, count = np.sum(y * guess), 0, 0, int(np.ceil(2 / level)) - 1
         while done < count and reached <= 0.1 * count:
-            if len(sizes) == self.n_groups:
-                mixed = rng.permutation(len(y))
-            else:
-                turned = (place + rng.integers(0, 2**31, self.n_groups)[label]) % sizes
-                mixed = np.lexsort((turned, rng.random(self.n_groups)[label]))
-            reached += DEPENDENT * np.sum(y[mixed] * guess) >= own * (1 - 1e-9) - 1e-300
+            reached += (
+                DEPENDENT * np.sum(y[mixed_groups(sizes, rng)] * guess) >= own * (1 - 1e-9) - 1e-300
+            )
             done += 1
         return float((1 + reached) / (1 + done))
 
