@@ -112,6 +112,26 @@ CONTRAST_COLUMNS = (
     "first,second,first piece,second piece,low,high,column,difference,effect,chance,above,tells"
 )
 
+# %% ../../nbs/08_branches/25_contrast.ipynb #5193bbef
+def effect_bars(contrast, most, pairs):
+    "Figure with the `most` largest effects of the first `pairs` of branches of a `BranchContrast`."
+    import matplotlib.pyplot as plt
+
+    count = max(1, min(pairs, len(contrast.pairs)))
+    figure, axes = plt.subplots(
+        1, count, figsize=(3.4 * count, 2.6), layout="constrained", squeeze=False
+    )
+    for k, ax in enumerate(axes[0][: len(contrast.pairs)]):
+        ranked, level = contrast.order(k, every=True)[:most][::-1], contrast.chance[k]
+        ax.axvspan(-level, level, color="0.92", zorder=0)
+        colours = np.where(contrast.above[k, ranked], "C0", "0.7")
+        ax.barh([contrast.columns[c] for c in ranked], contrast.effect[k, ranked], color=colours)
+        ax.axvline(0, color="0.3", lw=0.6)
+        ax.set_title(title_of(contrast, k), fontsize="small")
+        ax.set_xlabel("standard deviations")
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure
+
 # %% ../../nbs/08_branches/25_contrast.ipynb #f4e1f980
 class BranchContrast(Storage):
     """Columns that differ between each two branches that share feature values, at equal feature.
@@ -211,24 +231,8 @@ class BranchContrast(Storage):
         return [sentence_of(self, k, most) for k in range(len(self.pairs))]
 
     def plot(self, most=8, pairs=6):
-        """Bars of the largest effects of the first `pairs` of branches, with the chance level; a
-        figure."""
-        import matplotlib.pyplot as plt
-
-        count = max(1, min(pairs, len(self.pairs)))
-        figure, axes = plt.subplots(
-            1, count, figsize=(3.4 * count, 2.6), layout="constrained", squeeze=False
-        )
-        for k, ax in enumerate(axes[0][: len(self.pairs)]):
-            ranked, level = self.order(k, every=True)[:most][::-1], self.chance[k]
-            ax.axvspan(-level, level, color="0.92", zorder=0)
-            colours = np.where(self.above[k, ranked], "C0", "0.7")
-            ax.barh([self.columns[c] for c in ranked], self.effect[k, ranked], color=colours)
-            ax.axvline(0, color="0.3", lw=0.6)
-            ax.set_title(title_of(self, k), fontsize="small")
-            ax.set_xlabel("standard deviations")
-            ax.spines[["top", "right"]].set_visible(False)
-        return figure
+        """Figure: bars of the largest effects of the first `pairs` of branches, and chance levels."""
+        return effect_bars(self, most, pairs)
 
 # %% ../../nbs/08_branches/25_contrast.ipynb #3d3e1ff6
 def range_in_words(values):
