@@ -15,7 +15,7 @@ from idm_nb.tables.cells import Style, typed
 from idm_nb.tables.columns import circle_of, days_of, likely_groups, plan_of
 from idm_nb.tables.reading import table_of
 
-KERNEL = IteratedDiffusionMap(regressor="kernel")
+KERNEL = IteratedDiffusionMap(1, regressor="kernel")
 RNG = np.random.default_rng(0)
 N = 240
 U = RNG.normal(size=N)
@@ -182,8 +182,9 @@ def test_answers_are_in_the_words_of_the_feature(name, tmp_path):
     assert f"{unit}; the mean of all rows" in page and found[0][0] in page
     table.to_csv(tmp_path / "t.csv", index=False)
     order = ["--order", *ORDER] if name == "grade" else []
-    given = [str(tmp_path / "t.csv"), "--feature", name, "--out", str(tmp_path / "o"), "--quiet"]
-    assert main(["fit", *given, *order]) == 0
+    fast = "--quiet --iterations 1 --regressor kernel".split()
+    given = [str(tmp_path / "t.csv"), "--feature", name, "--out", str(tmp_path / "o")]
+    assert main(["fit", *given, *order, *fast]) == 0
     written = pd.read_csv(tmp_path / "o" / "predictions.csv", dtype=str)
     for column in (name, f"predicted_{name}"):
         assert written[column].str.strip().str.fullmatch(pattern).all()
@@ -213,7 +214,7 @@ def test_a_skewed_feature_has_lopsided_intervals(sd):
     exact = np.abs(np.log(y[400:]) - middle[400:]) <= 1.645 * sd  # by the law of the data
     shares = pd.DataFrame({"own": inside, "exact": exact}).groupby(pd.qcut(y[400:], 3)).mean()
     assert (shares.own > shares.exact - 0.05).all() and inside.mean() > 0.87
-    plain = TableMap("y", feature_transform="none", random_state=0).fit(table.assign(y=y)[:400])
+    plain = TableMap("y", feature_transform="none", model=KERNEL).fit(table.assign(y=y)[:400])
     assert "lower_90" not in plain.predict(table[400:])
 
 
@@ -249,7 +250,7 @@ def test_units_that_are_no_numbers_are_refused_with_a_remedy_that_works(unit):
     with pytest.raises(ValueError, match="pass X / ") as told:
         KERNEL.fit(X, U)
     told = float(str(told.value).split("/ ")[1])
-    assert IteratedDiffusionMap(1).fit(X / told, U).verdict_.r2 > 0.9
+    assert IteratedDiffusionMap(1, regressor="kernel").fit(X / told, U).verdict_.r2 > 0.9
 
 
 def test_a_size_of_a_sample_names_no_groups():  # as in polls, nearly all of its values differ

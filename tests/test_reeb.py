@@ -29,7 +29,7 @@ def counts(graph):
 @pytest.fixture(scope="module")
 def torus():
     X, y, _ = feature_example("torus x", 1400, random_state=0)
-    model = IteratedDiffusionMap(random_state=0).fit(X[:1000], y[:1000, 0])
+    model = IteratedDiffusionMap(regressor="kernel", random_state=0).fit(X[:1000], y[:1000, 0])
     return X, model, reeb_graph(model)
 
 
@@ -235,7 +235,8 @@ def test_pictures(torus):
 def test_data_frames_raise_no_warning():
     pandas = pytest.importorskip("pandas")
     X, y, _ = feature_example("torus x", 400, random_state=0)
-    model = IteratedDiffusionMap(1, random_state=0).fit(pandas.DataFrame(X, columns=list("abc")), y)
+    model = IteratedDiffusionMap(1, regressor="kernel", random_state=0)
+    model.fit(pandas.DataFrame(X, columns=list("abc")), y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert reeb_graph(model).n_pieces == 1
@@ -243,7 +244,7 @@ def test_data_frames_raise_no_warning():
 
 def test_bad_input(torus):
     X, model, graph = torus
-    vector = IteratedDiffusionMap(1, random_state=0).fit(X[:300], X[:300, :2])
+    vector = IteratedDiffusionMap(1, regressor="ridge").fit(X[:300], X[:300, :2])
     refuses("needs one scalar feature as height, got 2 columns", lambda: reeb_graph(vector))
     refuses("not fitted", lambda: reeb_graph(IteratedDiffusionMap()), Exception)
     refuses("must be a fitted IteratedDiffusionMap, got list", lambda: reeb_graph([]), TypeError)

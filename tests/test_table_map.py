@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from book import refuses
+from sklearn.base import clone
 from sklearn.datasets import load_wine
 
 from idm_nb import IteratedDiffusionMap, TableMap
@@ -107,7 +108,7 @@ def test_what_makes_the_share_too_good_is_warned_of():
         fit(days.assign(y=table.y + 0.2 * days.day), "y")
     tenths = "On tenths of the table that are not used for fitting, the map explains \\d* % of the"
     X, y = table[list("abc")], table.y
-    plain = lambda X, y: IteratedDiffusionMap(random_state=0).fit(X, y).verdict_
+    plain = lambda X, y: clone(KERNEL).fit(X, y).verdict_
     for way in (lambda: fit(table, "y").verdict_, lambda: plain(X, y)):
         with pytest.warns(UserWarning, match="Rows that follow each other are alike"):
             verdict = way()
@@ -273,7 +274,7 @@ def test_counterparts_are_the_other_mechanism(seed):
     rate = np.where(metal == "Pd", heat, 1 - heat) + 0.02 * rng.normal(size=300)
     table = {"metal": metal, "heat": heat, "time": rng.uniform(size=300), "rate": rate}
     table = pd.DataFrame({**table, "batch": rng.uniform(size=300)})
-    model = fit(table, model=None)
+    model = fit(table)
     assert model.model_.branches_.n_branches == 2
     for k in range(12):
         row = table[k : k + 1]
