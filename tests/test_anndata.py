@@ -13,7 +13,7 @@ from idm_nb.datasets import feature_example
 from idm_nb.tables.reading import read_table
 from idm_nb.tables.single_cells import branch_genes, fit, log_per_cell, project, write_h5ad
 
-OPTIONS = dict(regressor="kernel", random_state=0)
+OPTIONS = dict(n_iterations=1, regressor="kernel", random_state=0)
 X, Y, _ = feature_example("torus x", 900, random_state=0)
 NAMES = ["prediction", "std", "branch", "novel"]
 

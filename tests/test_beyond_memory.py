@@ -68,11 +68,12 @@ def test_dask_places_rows_with_the_methods_of_a_model(torus, fitted):
 
 def test_landmarks_stand_for_all():
     X, y, _ = feature_example("annulus radius", 3000, random_state=0)
-    model = IteratedDiffusionMap(landmarks=500, random_state=0)
+    fast = dict(regressor="kernel", random_state=0)
+    model = IteratedDiffusionMap(landmarks=500, **fast)
     moved = model.fit_transform(X, y)
     assert len(moved) == 3000 and len(model.embedding_) == len(model.landmarks_) == 500
     assert np.allclose(moved[model.landmarks_], model.embedding_) and model.score(X, y) > 0.999
-    same = IteratedDiffusionMap(landmarks=model.landmarks_, random_state=0).fit(X, y)
+    same = IteratedDiffusionMap(landmarks=model.landmarks_, **fast).fit(X, y)
     assert same.landmarks_.tolist() == model.landmarks_.tolist()
     for landmarks in (5000, 2, 0.5, [0, 9999], [0.5, 1.5]):
         with pytest.raises((ValueError, TypeError), match="landmarks must be"):

@@ -416,10 +416,13 @@ def test_bad_entries_of_a_long_file_are_known_before_the_work(here, monkeypatch,
 
 def test_an_index_without_a_name(here, capsys):
     pytest.importorskip("openpyxl")
-    frame, kinds = pd.DataFrame(RING, index=NAMES), dict(csv="csv", parquet="parquet", xlsx="excel")
+    frame, kinds = (
+        pd.DataFrame(RING, index=NAMES)[:200],
+        dict(csv="csv", parquet="parquet", xlsx="excel"),
+    )
     for kind, name in kinds.items():
         getattr(frame, f"to_{name}")(f"frame.{kind}")
         fit(f"frame.{kind} --feature radius --out {kind}")
         assert json_of(kind)["columns"] == ["x", "y"] and json_of(kind)["held_out"]["r2"] > 0.98
-        assert (frames_of(kind)[0]["index"] == NAMES).all()
+        assert (frames_of(kind)[0]["index"] == NAMES[:200]).all()
     assert "the first column has no name and is taken as the index" in capsys.readouterr().err

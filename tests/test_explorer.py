@@ -31,7 +31,7 @@ X, Y, _ = feature_example("torus phi", 300, random_state=0)  # an angle as (sin,
 
 @pytest.fixture(scope="module")
 def model():
-    return IteratedDiffusionMap(2, random_state=0).fit(X, Y)
+    return IteratedDiffusionMap(2, regressor="kernel", random_state=0).fit(X, Y)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_another_tau(explorer, model):
     controls.iteration.value = 2
     controls.tau.value = 0.6
     assert explorer.exploration.taus == (0.6,) and "tau = 0.60" in explorer.status.value
-    again = IteratedDiffusionMap(2, tau=0.6, random_state=0).fit(X, Y)
+    again = IteratedDiffusionMap(2, tau=0.6, regressor="kernel", random_state=0).fit(X, Y)
     assert np.allclose(explorer.exploration.points[2], again.embedding_)
     assert model.tau == 0.95 and np.array_equal(model.embedding_, before)
     controls.tau.value = 0.95
@@ -75,7 +75,7 @@ def test_another_tau(explorer, model):
 
 
 def test_another_tau_takes_more_steps(widgets):
-    automatic = IteratedDiffusionMap(random_state=0).fit(X, Y)
+    automatic = IteratedDiffusionMap(regressor="kernel", random_state=0).fit(X, Y)
     controls = explore(automatic).controls
     controls.tau.value = 0.9
     assert controls.iteration.max > automatic.n_iterations_
@@ -150,7 +150,7 @@ def test_branches_are_told(branched):
 def test_colours_are_named_like_the_columns(widgets):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["east", "north", "up"])
-    named = IteratedDiffusionMap(1, random_state=0).fit(frame, Y[:, 0])
+    named = IteratedDiffusionMap(1, regressor="kernel", random_state=0).fit(frame, Y[:, 0])
     explorer = explore(named)
     assert explorer.controls.colour.options[-3:] == ("east", "north", "up")
     explorer.controls.tau.value = 0.5

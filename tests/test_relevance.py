@@ -168,7 +168,8 @@ def test_a_relevance_that_prints_as_zero_matters_not():
 def test_data_frames_lend_their_names():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X[:, :3], columns=["a", "b", "c"])
-    fitted = IteratedDiffusionMap(1, random_state=0).set_output(transform="pandas").fit(frame, Y)
+    fitted = IteratedDiffusionMap(1, regressor="ridge").set_output(transform="pandas")
+    fitted.fit(frame, Y)
     new = pandas.DataFrame(NEW[:, :3], columns=["a", "b", "c"])
     assert feature_relevance(fitted, new, kind="projection").names == ["a", "b", "c"]
     result = feature_relevance(fitted, new, NEW_Y)

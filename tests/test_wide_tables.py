@@ -11,7 +11,7 @@ from idm_nb.tables.h5ad import SparseRows
 from idm_nb.tables.reading import table_of
 
 N, M = 240, 1200
-OPTIONS = dict(model=IteratedDiffusionMap(regressor="ridge"), random_state=0)
+OPTIONS = dict(model=IteratedDiffusionMap(1, regressor="ridge"), random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_the_command_ends_with_genes_of_fates(cells, tmp_path, capsys):
     X, obs, names = cells
     table = anndata.AnnData(X, obs, pd.DataFrame(index=names))
     table.write_h5ad(tmp_path / "cells.h5ad")
-    common = ["--feature", "hours", "--regressor", "ridge", "--quiet"]
+    common = "--feature hours --iterations 1 --regressor ridge --quiet".split()
     given = ["fit", str(tmp_path / "cells.h5ad"), *common]
     assert main([*given, "--out", str(tmp_path / "all")]) == 0
     captured = capsys.readouterr()
