@@ -171,10 +171,10 @@ def test_eigensolver_that_does_not_converge_is_an_error(monkeypatch):
     import idm_nb.diffusion.numerics as module
 
     def gives_up(*args, **kwargs):
-        raise module.ArpackNoConvergence("no", np.ones(3), np.ones((1000, 3)))
+        raise module.ArpackNoConvergence("no", np.ones(3), np.ones((1100, 3)))
 
     monkeypatch.setattr(module, "eigsh", gives_up)
-    points = feature_example("annulus radius", 1000, random_state=0)[0]
+    points = feature_example("annulus radius", 1100, random_state=0)[0]
     with pytest.raises(RuntimeError, match="found only 3 of 6 eigenpairs.*fewer n_components"):
         DiffusionMap(5).fit(points)
 
