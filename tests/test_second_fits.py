@@ -24,15 +24,12 @@ TABLES = [
     pd.DataFrame(x).rename(columns="x{}".format).assign(y=y, word=np.where(x[:, 1] > 0, "a", "b"))
     for x, y in ((X, Y), (OTHER, SQUARE))
 ]
+KERNEL = idm_nb.IteratedDiffusionMap(regressor="kernel")
 CASES = {
-    "map": (idm_nb.IteratedDiffusionMap(regressor="kernel"), (X, Y), (OTHER, SQUARE)),
+    "map": (KERNEL, (X, Y), (OTHER, SQUARE)),
     "steps": (idm_nb.IteratedDiffusionMap(2, **STEPS), (X, Y), (OTHER, SQUARE)),
     "regressor": (idm_nb.FeatureRegressor(["ridge", "kernel"]), (X, Y), (OTHER, SQUARE)),
-    "table": (
-        idm_nb.TableMap("y", model=idm_nb.IteratedDiffusionMap(regressor="kernel")),
-        TABLES[:1],
-        TABLES[1:],
-    ),
+    "table": (idm_nb.TableMap("y", model=KERNEL), TABLES[:1], TABLES[1:]),
     "paper": (idm_nb.PaperIteratedDiffusionMap(2, **PAPER), (X, Y), (OTHER, SQUARE)),
     "diffusion map": (idm_nb.DiffusionMap(5), (X,), (OTHER,)),
     "components": (idm_nb.NonlinearICA(2, rank=2), (X,), (OTHER,)),
