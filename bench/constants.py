@@ -26,7 +26,7 @@ from idm_nb.datasets import feature_example, rotated_digits
 from idm_nb.diffusion import recall_by_component
 
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = ("core.rows", "regression", "branches", "flow.closed", "idm.estimator")
+PARTS = ("core.rows", "regression", "branches", "flow.closed", "idm.fitted")
 NOT_ON_THE_WAY = (
     "regression.errors",
     "regression.verdict",

@@ -172,7 +172,8 @@ def stages(points):
     from scipy.spatial import cKDTree
 
     from idm_nb.diffusion import KernelSum
-    from idm_nb.diffusion.numerics import RadiusGraph, leading_eigenpairs
+    from idm_nb.diffusion.eigenpairs import leading_eigenpairs
+    from idm_nb.diffusion.numerics import RadiusGraph
     from idm_nb.diffusion.operator import DiffusionOperator
 
     out = {}

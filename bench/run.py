@@ -167,7 +167,8 @@ PAIRS_CODE = """
 import time, numpy as np
 from idm_nb.datasets import Torus
 from idm_nb.diffusion import KernelSum
-from idm_nb.diffusion.numerics import RadiusGraph, leading_eigenpairs
+from idm_nb.diffusion.eigenpairs import leading_eigenpairs
+from idm_nb.diffusion.numerics import RadiusGraph
 from idm_nb.diffusion.operator import DiffusionOperator
 points = Torus().sample(20000, random_state=0).points
 test = KernelSum(points)

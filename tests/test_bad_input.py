@@ -168,7 +168,7 @@ def test_duplicates_do_not_disturb_the_local_rules():
 
 
 def test_eigensolver_that_does_not_converge_is_an_error(monkeypatch):
-    import idm_nb.diffusion.numerics as module
+    import idm_nb.diffusion.eigenpairs as module
 
     def gives_up(*args, **kwargs):
         raise module.ArpackNoConvergence("no", np.ones(3), np.ones((1100, 3)))
