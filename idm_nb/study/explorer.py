@@ -89,7 +89,7 @@ def colourings(features, held_out, branch, data, names):
 
 
 def bar_of(shown):
-    "Colours `(k, 3)` of a `Colouring` from its lowest to its highest value, and the ends, or all names, as text."
+    "Colours `(k, 3)` of a `Colouring`, lowest value first, and the ends, or all names, as text."
     values, colours = shown.values, shown.palette
     if shown.kind == "angle":  # codes start at zero degrees
         return np.roll(colours, len(colours) // 2, axis=0), ["-180°", "180°"]

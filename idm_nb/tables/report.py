@@ -265,7 +265,7 @@ def draw_column(fitted, name):
 
 # %% ../../nbs/11_tables/43_report.ipynb #a92bc6e0
 def draw_relevance(relevance, image=None):
-    "Figure of the twenty largest values of a `Relevance`, or of all as a picture of a size `image`."
+    "Figure of the twenty largest values of a `Relevance`, or a picture of all of a size `image`."
     if image is not None:
         figure, ax = new_axes(3, 2.6)
         figure.colorbar(ax.imshow(np.reshape(relevance.values, image), cmap="viridis"), ax=ax)
@@ -284,7 +284,7 @@ MOST_PICTURES = 8
 
 
 def draw_pictures(pictures, titles, image, signed=False):
-    "Figure of the first `pictures` `(k, h * w)` of a size `image` in a row; `signed`: blue below zero, red above."
+    "Figure of the first `pictures` `(k, h * w)` of a size `image`; `signed`: blue below zero."
     figure, most = new_figure(min(len(pictures), MOST_PICTURES) * 1.2, 1.5), np.abs(pictures).max()
     colours = dict(cmap="RdBu_r", vmin=-most, vmax=most) if signed else dict(cmap="gray_r")
     for k, (picture, title) in enumerate(zip(pictures[:MOST_PICTURES], titles)):
@@ -335,7 +335,7 @@ def shade_of(column):
 
 
 def page_rows(fitted):
-    "The rows of the explorer, those of the training first, their `Placed`, two views, and the number of the first."
+    "Rows of the explorer, training rows first, their `Placed`, two views, number of the first."
     parts = [part for part in (fitted.rows, fitted.kept) if len(part)]
     share, rng = min(1, MOST_FOUND / sum(map(len, parts))), np.random.default_rng(0)
     some = lambda n: np.sort(rng.permutation(n)[: int(share * n)])
@@ -353,7 +353,7 @@ def page_rows(fitted):
 
 
 def draw_map(fitted):
-    "Figure of the map of `fitted`, a FittedTable: the feature across, branches or other differences apart."
+    "Figure of the map of a FittedTable, `fitted`: feature across, branches or differences apart."
     (_, placed, views, _), (figure, ax) = page_rows(fitted), new_axes(5.6, 3.4)
     several = fitted.branches.n_branches > 1
     shade = Colouring(placed.branch, "label") if several else Colouring(views[1][:, 0])
