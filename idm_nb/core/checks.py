@@ -184,7 +184,7 @@ def canonical(X):
         X.eliminate_zeros()
     return X
 
-
+# %% ../../nbs/appendix/A_checks.ipynb #a9b0113d
 def check_new(record, X, *, accept_sparse=False, fitting=False, least=1):
     "Finite rows `(N, m)` with the columns that an estimator saw; CSR if `X` is sparse and wide."
     sparse = sp.issparse(X)
@@ -228,7 +228,7 @@ def one_point(X):
     parts = (part.reshape(len(count), -1) for part in (X.indices, X.data))
     return bool((count == count[0]).all() and all((part == part[:1]).all() for part in parts))
 
-
+# %% ../../nbs/appendix/A_checks.ipynb #a477b2ba
 LARGEST_SPREAD = 1e70  # its fourth power, times the number of rows, is finite
 
 
