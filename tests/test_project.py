@@ -282,3 +282,9 @@ def test_editors_complete_the_methods_of_a_model(made):
     found = jedi.Script(text, path=ROOT / "tests" / "typed_example.py").complete()
     methods = {"fit", "transform", "predict", "kneighbors", "assign", "score"}
     assert methods <= {completion.name for completion in found}
+
+
+def test_readme_has_a_line_that_installs_and_tests():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    for end in ("python -m pytest", "idm-nb demo three-digits --out results"):
+        assert any(line.startswith("python3 -m venv") and line.endswith(end) for line in lines), end
