@@ -72,11 +72,46 @@ MONTHS = {
 }
 
 
-@pytest.mark.parametrize("form", MONTHS)
-def test_months_quarters_and_weeks_are_dates_and_back(form):
-    found, _ = typed(pd.Series(MONTHS[form], name="q"), Style())
+DATES = {  # beyond what nanoseconds hold, 1677 to 2262
+    "%Y-%m-%d": ["1588-08-08", "1648-10-24"],
+    "%d.%m.%Y": ["31.12.1066", "14.10.2410"],
+    "%b %d, %Y": ["Sep 02, 1666", "Nov 05, 2605"],
+    "%Y-%m-%dT%H:%M:%S": ["1572-11-11T18:30:00", "2409-01-01T00:00:05"],
+}
+
+
+@pytest.mark.parametrize("form", {**MONTHS, **DATES})
+def test_dates_months_quarters_and_weeks_are_dates_and_back(form):
+    cells = {**MONTHS, **DATES}[form]
+    found, _ = typed(pd.Series(cells, name="q"), Style())
     assert plan_of(found).kind == "date" and found.attrs["form"].pattern == form
-    assert list(found.attrs["form"].words(days_of(found))) == MONTHS[form]
+    assert list(found.attrs["form"].words(days_of(found))) == cells
+
+
+OLD = np.array(["1605-11-05", "2345-06-07"], "datetime64[s]")
+TYPED = {
+    "pandas": OLD,
+    "periods": pd.PeriodIndex(OLD.astype(str), freq="D"),
+    "pyarrow": pd.array(OLD, dtype="timestamp[s][pyarrow]"),
+    "time zones": pd.Series(OLD).dt.tz_localize("UTC"),
+}
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_typed_dates_of_any_century_come_back(kind):
+    column, _ = typed(pd.Series(TYPED[kind], name="day"), Style())
+    words = column.attrs["form"].words(days_of(column))
+    assert (words.astype("datetime64[s]") == OLD).all()
+
+
+def test_a_feature_of_old_dates_is_answered_in_dates(tmp_path):
+    day = pd.Series(np.datetime64("1600-01-01") + (3000 * HIGH).astype("timedelta64[D]"))
+    table = BASE.assign(day=day.dt.strftime("%d.%m.%Y"))
+    model = TableMap("day", model=KERNEL, random_state=0).fit(table)
+    model.report(tmp_path / "report.html")
+    said = model.predict(table).predicted_day
+    off = typed(said, Style())[0] - typed(table.day, Style())[0]
+    assert off.dt.days.abs().median() < 0.1 * day.std().days
 
 
 NO_NUMBERS = [

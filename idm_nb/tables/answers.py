@@ -24,16 +24,16 @@ from idm_nb.tables.cells import (
     Style,
     as_cell,
     as_list,
+    date_formats,
     is_number,
-    stamps_of,
     typed,
 )
 from .columns import cells_of, differing, surprises
 from .reading import Table, apart, table_at, table_of, with_values
 
 # %% ../../nbs/11_tables/42_answers.ipynb #56432577
-def as_kind(column, part, form=None):
-    """A typed column of new rows as its encoder expects it, and as its `Form`; a `ValueError` says what is wrong; `column` `(N,)`."""
+def as_kind(column, part):
+    """A typed column of new rows as its encoder expects it; a `ValueError` says what is wrong; `column` `(N,)`."""
     if part.kind == "sparse":
         return part.aligned(column)
     if part.kind in ("words", "text"):
@@ -41,14 +41,12 @@ def as_kind(column, part, form=None):
     kinds, held = ("M", "dates") if part.kind == "date" else ("biuf", "numbers")
     if column.dtype.kind not in kinds and column.notna().any():
         cells = column.dropna().astype(str)
-        if held == "numbers":
-            odd = cells[[not is_number(cell) for cell in cells]]
-        else:
-            odd = cells[stamps_of(cells, (form and form.pattern) or "ISO8601").isna()]
+        fits = is_number if held == "numbers" else date_formats
+        odd = cells[[not fits(cell) for cell in cells]]
         row = (odd if len(odd) else cells).index[0]
         found = f"holds {cells[row]!r} at data row {row}"
         raise ValueError(f"{found}, but held {held} in training")
-    return column.astype(float) if held == "numbers" else pd.to_datetime(column)
+    return column.astype(float) if held == "numbers" else column.astype("datetime64[us]")
 
 # %% ../../nbs/11_tables/42_answers.ipynb #9c379a17
 def without_words(column, style):
@@ -79,7 +77,7 @@ def ready(table, fitted, index=None):
         try:
             if part.kind in ("number", "circle") and part.name in table.problems and not len(words):
                 raise ValueError(table.problems[part.name])
-            columns[part.name] = as_kind(column, part, fitted.forms.get(part.name))
+            columns[part.name] = as_kind(column, part)
         except ValueError as error:
             problems.append(f"column {part.name!r} {error}")
     if problems:

@@ -10,6 +10,7 @@ import re
 import shlex
 import warnings
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from functools import cached_property
 
 import numpy as np
@@ -148,7 +149,7 @@ class Form(Storage):
     def words(self, numbers):
         "Numbers `(N,)` as cells of the column, an array; the inverse of reading."
         if self.kind in ("date", "period") and not self.pattern:
-            return pd.to_datetime(self.start + numbers, unit="D").round("s").to_numpy()
+            return dates_of(self.start + numbers).astype("datetime64[s]")
         if self.plain:
             return numbers
         word = IN_WORDS[self.kind]
@@ -163,9 +164,15 @@ class Form(Storage):
         return replace(self, turn=None).words(rounded)
 
 # %% ../../nbs/11_tables/34_cells.ipynb #a2b2bea9
+def dates_of(days):
+    "Numbers of `days` `(N,)` since 1970 as dates, to the second; NaN is no date."
+    seconds = np.round(86400 * np.nan_to_num(days)).astype("int64")
+    return np.where(np.isnan(days), np.datetime64("NaT"), seconds.astype("datetime64[s]"))
+
+
 def date_in_words(form, days):
     "A number of `days` as a date."
-    stamp = pd.Timestamp(0) + pd.Timedelta(days=form.start + days)
+    stamp = pd.Timestamp(dates_of(form.start + days)[()])
     if form.kind == "period":
         return str(pd.Period(stamp, form.pattern))
     step = next((s for c, s in (("%S", "s"), ("%M", "min"), ("%H", "h")) if c in form.pattern), "D")
@@ -227,19 +234,30 @@ def date_formats(cell):
         form = re.sub(r"(?<![%\d])\d\d?", "%y" if "%b" in form else "%m", form)
         return [form.replace("%Y", "%G") if "%V" in form else form, form.replace("%b", "%B")]
     orders = (True, False) if "." in cell else (False, True)
+    cell = re.sub(r"(?<!\+)\d{4}", "2000", cell, count=1)  # pandas guesses from 1677 to 2262
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a day that is first although the month was expected
         found = [guess_datetime_format(cell, dayfirst=day_first) for day_first in orders]
     return [form for form in found if form]
 
 # %% ../../nbs/11_tables/34_cells.ipynb #f034dacf
+def stamp_of(cell, form):
+    "The date of a `cell` in a `form`, without a time zone; None if it is written in another way."
+    try:
+        found = datetime.strptime(cell, form)
+    except ValueError:
+        return None
+    return found.astimezone(timezone.utc).replace(tzinfo=None) if found.tzinfo else found
+
+
 def stamps_of(cells, form):
     """Dates `(N,)` of cells of text in a `form`, NaT if they are written in another way."""
     cells = cells.str.replace(r"Q([1-4])", lambda m: f"Q{3 * int(m[1]) - 2}", regex=True)
     if "%V" in form:  # a week begins on its first day
         cells, form = cells + "-1", form + "-%u"
-    form = form.replace("%q", "%m")
-    return pd.to_datetime(cells, format=form, errors="coerce", utc="%z" in form)
+    cells, form = cells.str.replace(r"(\.\d{6})\d+", r"\1", regex=True), form.replace("%q", "%m")
+    stamps = {cell: stamp_of(cell, form) for cell in cells.dropna().unique()}
+    return cells.map(stamps).astype("datetime64[us]")  # nanoseconds end in 1677 and 2262
 
 # %% ../../nbs/11_tables/34_cells.ipynb #23bc97a0
 def as_dates(cells, style, known=None):
@@ -250,7 +268,6 @@ def as_dates(cells, style, known=None):
     for form in dict.fromkeys([given] * bool(given) + date_formats(there.iloc[0])):
         found = stamps_of(cells, form)
         if found.notna().sum() == len(there):
-            found = found.dt.tz_localize(None) if "%z" in form else found
             return with_form(found, Form("date", form, "days"))
     return None
 
@@ -413,12 +430,13 @@ def typed(column, style):
     if kind == "R":
         return column, None
     if isinstance(column.dtype, pd.PeriodDtype):
+        starts = column.dt.asfreq("us", how="start").array.asi8.view("datetime64[us]")
         form = Form("period", str(column.dtype)[7:-1], "days")
-        return with_form(column.dt.to_timestamp(), form), None
+        return with_form(pd.Series(starts, column.index, name=column.name), form), None
     if kind == "M":
-        stamps = column.astype(object) if isinstance(column.dtype, pd.ArrowDtype) else column
-        stamps = pd.to_datetime(stamps, utc=True).dt.tz_localize(None)
-        return with_form(stamps, Form("date", unit="days")), None
+        if not isinstance(column.dtype, np.dtype):
+            column = column.astype("datetime64[us, UTC]").dt.tz_localize(None)
+        return with_form(column.astype("datetime64[us]"), Form("date", unit="days")), None
     if kind == "m":
         return with_form(column.dt.total_seconds(), Form("timedelta", unit="seconds")), None
     if kind == "c":

@@ -115,8 +115,9 @@ CYCLES = {"day": 1.0, "week": 7.0, "year": 365.2425}
 
 def days_of(column):
     "Days `(N,)` since 1970 of a `column` of dates, NaN for gaps."
-    stamps = pd.to_datetime(column).astype("datetime64[us]")
-    return np.where(stamps.notna(), stamps.astype("int64"), np.nan) / 8.64e10
+    return (
+        np.where(column.notna(), column.astype("datetime64[us]").astype("int64"), np.nan) / 8.64e10
+    )
 
 # %% ../../nbs/11_tables/38_columns.ipynb #798e36e7
 @dataclass(frozen=True)
