@@ -121,10 +121,12 @@ class Flow(Storage, BaseEstimator, ABC):
     """The steps from the data to the geometry of a feature.
 
     To add a flow, write a subclass with these three methods. Its parameters are those of a
-    scikit-learn estimator. `diagnostics` may hold arrays with one value for each step.
+    scikit-learn estimator. `diagnostics` may hold arrays with one value for each step, and
+    `stop_rule` a function like `flow_taus`.
     """
 
     diagnostics = {}
+    stop_rule = staticmethod(flow_taus)
 
     @abstractmethod
     def run(self, task):

@@ -19,7 +19,7 @@ from ..core.files import Storage
 from ..core.rows import TrainingRows, lengths_beyond, stretched, where_known
 from ..core.work import announce, in_pieces, sums_by
 from ..diffusion.numerics import nearest_others
-from ..flow.closed import ClosedFlow, Flow, FlowTask, flow_taus, local_geometry, remainder
+from ..flow.closed import ClosedFlow, Flow, FlowTask, local_geometry, remainder
 from ..regression.errors import ErrorModel
 from ..regression.held_out import HeldOut
 from ..regression.stacked import FeatureRegressor, errors_of
@@ -210,7 +210,7 @@ def taus_needed(fitted, taus, n_iterations="auto", stop=0.5):
         return [taus[min(k, len(taus) - 1)] for k in range(n_iterations)]
     size = np.sqrt(fitted.rows.points.var(axis=0).sum())
     error = fitted.feature_scale * typical_residual(fitted.estimate)
-    return flow_taus(taus, size, error, stop=stop)
+    return fitted.flow.stop_rule(taus, size, error, stop=stop)
 
 # %% ../../nbs/09_map/27_fitted_map.ipynb #9a52558d
 def error_model(fitted, placed=None, fresh=None, hidden=None):
