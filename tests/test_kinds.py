@@ -280,12 +280,21 @@ def test_cells_of_files_have_layers_embeddings_and_orders(tmp_path):
 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e-120, 1e80, 1e95])
-def test_units_that_are_no_numbers_are_refused_with_a_remedy_that_works(unit):
-    X = BASE.to_numpy() * unit
-    with pytest.raises(ValueError, match="pass X / ") as told:
-        KERNEL.fit(X, U)
-    told = float(str(told.value).split("/ ")[1])
-    assert IteratedDiffusionMap(1, regressor="kernel").fit(X / told, U).verdict_.r2 > 0.9
+@pytest.mark.parametrize("name", "Xy")
+def test_units_that_are_no_numbers_are_refused_with_a_remedy_that_works(unit, name):
+    given = {"X": BASE.to_numpy(), "y": U}
+    given[name] = given[name] * unit
+    with pytest.raises(ValueError, match=f"pass {name} / ") as told:
+        KERNEL.fit(**given)
+    given[name] = given[name] / float(str(told.value).split("/ ")[1])
+    assert IteratedDiffusionMap(1, regressor="kernel").fit(**given).verdict_.r2 > 0.9
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e80])
+def test_columns_of_a_table_have_any_unit(unit):
+    table = BASE.assign(a=unit * BASE.a, y=U)
+    model = TableMap("y", model=KERNEL, random_state=0).fit(table)
+    assert model.verdict_.r2 > 0.9 and model.relevance_.values[0] > 0.5
 
 
 def test_a_size_of_a_sample_names_no_groups():  # as in polls, nearly all of its values differ

@@ -107,6 +107,16 @@ def check_points(X, name="X", *, min_points=1):
     return X
 
 # %% ../../nbs/appendix/A_checks.ipynb #ffbdd964
+LARGEST_SPREAD = 1e70  # its fourth power, times the number of rows, is finite
+
+
+def require_spread(size, name):
+    "Raise a `ValueError` if `name` spreads over a `size` with powers that are no numbers."
+    if not 1 / LARGEST_SPREAD < size < LARGEST_SPREAD:
+        told = f"{name} spreads over {size:.3g}: products of such differences are no numbers"
+        raise ValueError(f"{told}; pass {name} / {size:.0e}")
+
+
 def check_features(y, n_points, name="y", *, gaps=False):
     "Feature values `y` as a float64 array `(N, n)`, checked against the number of points."
     if y is None:
@@ -119,12 +129,15 @@ def check_features(y, n_points, name="y", *, gaps=False):
     if not known.any():
         raise ValueError(f"{name} is NaN in every row: at least four rows need a feature")
     require_finite(y[known], name)
-    constant = np.flatnonzero(np.ptp(y[known], axis=0) == 0)
+    spread = np.ptp(y[known], axis=0)
+    constant = np.flatnonzero(spread == 0)
     if n_points > 1 and len(constant):
         raise ValueError(
             f"{name} is constant in column {constant[0]} (value {y[known][0, constant[0]]:g}): a constant "
             f"feature carries no information; drop the column or choose another feature"
         )
+    if n_points > 1:
+        require_spread(spread.max(), name)
     return y
 
 # %% ../../nbs/appendix/A_checks.ipynb #bfcbb532
@@ -229,9 +242,6 @@ def one_point(X):
     return bool((count == count[0]).all() and all((part == part[:1]).all() for part in parts))
 
 # %% ../../nbs/appendix/A_checks.ipynb #a477b2ba
-LARGEST_SPREAD = 1e70  # its fourth power, times the number of rows, is finite
-
-
 def check_table(estimator, X, *, min_points=2, accept_sparse=False):
     "Rows for `fit`: finite, at least two distinct ones; `X` `(N, m)`."
     check_seed(estimator.random_state)
@@ -242,10 +252,7 @@ def check_table(estimator, X, *, min_points=2, accept_sparse=False):
             f"all {X.shape[0]} rows of X are the same point: there is no geometry to learn"
         )
     size = float(abs(X).max() if sp.issparse(X) else np.ptp(X, axis=0).max())
-    if not 1 / LARGEST_SPREAD < size < LARGEST_SPREAD:
-        raise ValueError(
-            f"X spreads over {size:.3g}: products of such distances are no numbers; pass X / {size:.0e}"
-        )
+    require_spread(size, "X")
     return X, vars(record)
 
 # %% ../../nbs/appendix/A_checks.ipynb #4210d1db

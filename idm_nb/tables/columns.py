@@ -333,10 +333,11 @@ def numbers_of_columns(frame):
 def number_columns(frame, names, standard):
     "Encoders of columns of numbers."
     values = frame[names].to_numpy(float) if names else np.empty((len(frame), 0))
-    usual = values.copy()
+    power = np.frexp(np.nanmax(np.abs(values), axis=0, initial=0))[1]
+    usual = np.ldexp(values, -power)  # squares of 1e-200 are zero
     for column in usual.T:  # a misprint sets no unit
         column[far_features(column[:, None])] = np.nan
-    center, unit = np.nanmean(usual, axis=0), np.nanstd(usual, axis=0)
+    center, unit = (np.ldexp(f(usual, axis=0), power) for f in (np.nanmean, np.nanstd))
     binary = np.isin(values, (0, 1)) | np.isnan(values)
     if not standard:
         center, unit = np.zeros(len(names)), np.ones(len(names))
