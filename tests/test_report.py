@@ -142,3 +142,16 @@ def test_rows_that_are_pictures_are_drawn_as_pictures():
     assert page.count("<img") == 3 and "Novel rows" in page
     with pytest.raises(ValueError, match=r"image=\(5, 8\) needs 40 columns, got 64"):
         model.report(image=(5, 8))
+
+
+def test_numbers_that_differ_are_not_printed_alike():
+    rng = np.random.default_rng(0)
+    side, part = np.arange(240) % 2, rng.uniform(size=240)
+    table = pd.DataFrame({"year": 2013.0 + side, "x": part + 10 * side})
+    table["time"] = 2000 + 14 * part + 0.05 * rng.normal(size=240)
+    model = TableMap("time", model=KERNEL, random_state=0).fit(table)
+    assert "year (2013 against 2014)" in model.fitted_.contrast.sentences()[0]
+    found = data_of(model.report())
+    assert {"2013", "2014"} in [{*texts} for texts in found["cells"]]
+    missed = np.array(found["values"], float) - np.sort(table.time.to_numpy())[:, None]
+    assert np.abs(missed).min(axis=0).max() < 0.1  # 2012 is not written as 2010

@@ -13,7 +13,7 @@ from scipy.stats import norm
 from ..core.checks import check_points
 from ..core.files import Storage
 from ..core.rows import distinct_rows
-from ..core.work import labels_of
+from ..core.work import in_words, labels_of
 
 # %% ../../nbs/08_branches/26_contrast.ipynb #5f35a5b4
 STRATUM = 12  # fewest rows of nearly equal feature that are compared
@@ -235,10 +235,11 @@ class BranchContrast(Storage):
         return effect_bars(self, most, pairs)
 
 # %% ../../nbs/08_branches/26_contrast.ipynb #3d3e1ff6
-def range_in_words(values):
-    "A value, or a range of values."
-    low, high = f"{values.min():.3g}", f"{values.max():.3g}"
-    return low if low == high else f"{low} to {high}"
+def against(first, second):
+    "The ranges of numbers `first` and `second`, as text."
+    ends = in_words([side(values) for values in (first, second) for side in (np.min, np.max)])
+    each = [low if low == high else f"{low} to {high}" for low, high in (ends[:2], ends[2:])]
+    return " against ".join(each)
 
 
 def title_of(contrast, k):
@@ -248,7 +249,7 @@ def title_of(contrast, k):
     first, second = (
         f"{b}" + (f" (piece {p})" if pieces[0] != pieces[1] else "") for b, p in zip(pair, pieces)
     )
-    at = "" if np.isnan(low) else f" at {contrast.name} {low:.3g} to {high:.3g}"
+    at = "" if np.isnan(low) else f" at {contrast.name} {' to '.join(in_words([low, high]))}"
     return f"branch {second} against {first}{at}"
 
 
@@ -256,8 +257,7 @@ def sentence_of(contrast, k, most):
     "The sentence about pair `k` of a `contrast`, with at `most` so many columns."
     names, tells, ranked = contrast.columns, contrast.tells[k], contrast.order(k)
     alone = [
-        f"{names[c].removeprefix('column ')} "
-        f"({range_in_words(tells[c][1])} against {range_in_words(tells[c][0])})"
+        f"{names[c].removeprefix('column ')} ({against(*tells[c][::-1])})"
         for c in ranked[:most]
         if c in tells
     ]

@@ -47,6 +47,26 @@ def announce(verbose, text):
     if verbose:
         print(f"idm-nb: {text}", file=sys.stderr, flush=True)
 
+# %% ../../nbs/appendix/B_work.ipynb #753eec15
+def short(number, digits=3):
+    "A `number` with so many digits, without an exponent where it would be longer."
+    text = f"{number:.{digits}g}"
+    return f"{float(text):.0f}" if "e" in text and 1000 <= abs(number) < 1e9 else text
+
+
+SEVERAL, MOST_DIGITS = 4, 12
+
+
+def in_words(numbers):
+    "Numbers `(N,)` as texts, with digits by which hundredths of their range differ, and all if they are few."
+    known = np.unique([x for x in numbers if np.isfinite(x)])
+    if len(known) > 1:
+        some = known if len(known) <= SEVERAL else known[:1]
+        known = np.unique([*some, known[0] + np.ptp(known) / 100])
+    apart = lambda digits: len({f"{x:.{digits}g}" for x in known}) == len(known)
+    digits = next(filter(apart, range(3, MOST_DIGITS)), MOST_DIGITS)
+    return [short(x, digits) for x in numbers]
+
 # %% ../../nbs/appendix/B_work.ipynb #a300588e
 @lru_cache(maxsize=1)
 def thread_pools(n_modules):

@@ -22,6 +22,7 @@ from ..core.checks import check_features, check_new, check_number, check_points
 from ..core.files import Storage
 from ..core.pictures import palette
 from ..core.rows import PrincipalAxes, TrainingRows
+from ..core.work import in_words
 from ..diffusion.numerics import nearest_others
 from .estimator import IteratedDiffusionMap
 
@@ -255,9 +256,11 @@ def graph_in_words(graph, support):
     found = [several + says]
     for a, b, low, high, odds in zip(*support.values()):
         if np.isfinite(odds):
-            found.append(f"branches {a} and {b} at {low:.3g} to {high:.3g}: support {odds:.0f}")
+            at = " to ".join(in_words([low, high]))
+            found.append(f"branches {a} and {b} at {at}: support {odds:.0f}")
     for c in graph.candidates:
-        says = f"candidate: branch {c['branch']} at {c['low']:.3g} to {c['high']:.3g} may be two"
+        at = " to ".join(in_words([c["low"], c["high"]]))
+        says = f"candidate: branch {c['branch']} at {at} may be two"
         found.append(says + f" of {c['rows'][0]} and {c['rows'][1]} rows, support {c['odds']:.0f}")
     return found
 

@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 
 from ..core.files import Storage
 from ..core.rows import column_means, distinct_rows, is_spectrum, is_wide, on_far_rows
-from ..core.work import labels_of
+from ..core.work import in_words, labels_of
 from ..diffusion.numerics import Search, nearest_of_others, nearest_others
 from .held_out import CHANCE, HeldOut, half_step, percent, test_size, visible_share
 from .kernel import NOISES, share_explained
@@ -69,21 +69,15 @@ def about_half(verdict):
     return [f"With half of the {verdict.units}, the error of the prediction was {was}."]
 
 
-def short(number):
-    "A `number` with three digits, without an exponent where it would be longer."
-    text = f"{number:.3g}"
-    return f"{float(text):.0f}" if 1000 <= abs(number) < 1e9 else text
-
-
 def about_near_rows(verdict):
     "Sentences of a `Verdict` about the nearest rows."
     near, what = verdict.nearest, verdict.what
     if near is None:
         return []
+    in_map, in_data, anywhere = in_words([near.in_map, near.in_data, near.anywhere])
     found = [
-        f"The ten nearest rows in the map typically differ from a new row by {short(near.in_map)} in "
-        f"{what}, the ten nearest in the data by {short(near.in_data)}, ten rows at random by "
-        f"{short(near.anywhere)}."
+        f"The ten nearest rows in the map typically differ from a new row by {in_map} in "
+        f"{what}, the ten nearest in the data by {in_data}, ten rows at random by {anywhere}."
     ]
     no_more = f"So neighbours in the map are no more alike in {what} than neighbours in the data."
     return found + [no_more] * (near.in_map >= near.in_data * (1 - SMALL))
@@ -213,9 +207,10 @@ class Verdict(Storage):
         if not self.beats_chance:
             found.append(" ".join(about_nothing(self)).rstrip("."))
         elif near is not None and near.failed:
+            in_map, in_data = in_words([near.in_map, near.in_data])
             found.append(
                 f"the map does not bring rows together that are alike in {self.what}: its ten nearest "
-                f"rows differ by {near.in_map:.3g}, those in the data by {near.in_data:.3g}, although "
+                f"rows differ by {in_map}, those in the data by {in_data}, although "
                 f"the estimate explains {percent(self.r2)} of the variation"
             )
         return found + [text.rstrip(".") for kind, text in self.cautions if kind != "equal"]

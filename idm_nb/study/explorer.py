@@ -27,6 +27,7 @@ from idm_nb.core.pictures import (
     viewing_axes,
 )
 from ..core.rows import PrincipalAxes, column_means, is_wide
+from ..core.work import in_words
 from ..diffusion.numerics import Search, nearest_others
 from ..flow.closed import remainder
 
@@ -96,7 +97,7 @@ def bar_of(shown):
     if shown.kind == "label":
         names = getattr(shown, "names", None) or [str(k) for k in range(values.max() + 1)]
         return colours[np.arange(len(names)) % len(colours)], names
-    return colours, [f"{values.min():.3g}", f"{values.max():.3g}"]
+    return colours, in_words([values.min(), values.max()])
 
 # %% ../../nbs/09_map/31_explorer.ipynb #bee2415f
 def check_explorable(model):
@@ -414,7 +415,6 @@ def explorer_html(
     check_number("max_columns", max_columns, 0, integer=True)
     e = Exploration(model, y, names=names, max_points=max_points, max_columns=max_columns)
     X, columns = e.columns
-    text = lambda values: [f"{value:.3g}" for value in values]
     parts = e.views, (e.points[0], e.points[-1]), e.features, e.branch, e.names, e.colours
     data = page_data(
         *parts,
@@ -424,9 +424,9 @@ def explorer_html(
         start=int(np.argmin(np.linalg.norm(e.views[0], axis=1))),
         feature="feature",
         ways=bool(e.model.verdict_.beats_chance),
-        values=[", ".join(text(row)) for row in e.features],
+        values=[", ".join(row) for row in zip(*map(in_words, e.features.T))],
         columns=columns,
-        cells=[text(column) for column in X.T],
+        cells=[in_words(column) for column in X.T],
         **pictures_of(e.X, image),
     )
     return explorer_page(data)

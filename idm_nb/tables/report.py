@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 
 from ..core.pictures import Colouring, bars, branch_legend, main_difference, palette
-from ..regression.verdict import SMALL, line_is_enough, short
+from ..core.work import in_words
+from ..regression.verdict import SMALL, line_is_enough
 from idm_nb.study.explorer import (
     UNLIKE,
     aligned_views,
@@ -43,27 +44,32 @@ def picture(figure):
     return address, int.from_bytes(found[16:20], "big") * 96 // DPI  # PNG stores its width there
 
 
-def shown(value):
-    "A `value` in a cell of a table: three digits of a number, a day, or text; nothing for a gap."
-    if value is None or value != value:
-        return ""
-    number = isinstance(value, (float, np.floating))
-    if isinstance(value, np.datetime64):
-        value = pd.Timestamp(value)
-    return short(float(value)) if number else str(value).removesuffix(" 00:00:00")
+def shown(cells):
+    "The `cells` of a column as texts: numbers `in_words`, days, words; nothing for a gap."
+    numbers = [c for c in cells if isinstance(c, (float, np.floating)) and c == c]
+    told = dict(zip(numbers, in_words(numbers)))
+    plain = lambda c: pd.Timestamp(c) if isinstance(c, np.datetime64) else c
+    text = lambda c: told.get(c) or str(plain(c)).removesuffix(" 00:00:00")
+    return ["" if c is None or c != c else text(c) for c in cells]
 
 
-def size_in_words(form, error):
-    "An `error` of a feature with a `Form` as text; of days and grades with this unit."
-    word = form.sizes(np.array([error]))[0]
-    return f"{short(word)} {form.unit}".strip() if isinstance(word, float) else word
+def sizes_in_words(form, errors):
+    "The `errors` `(N,)` of a feature with a `Form` as texts; of days and grades with this unit."
+    found = form.sizes(errors)
+    unit = "" if found.dtype.kind == "O" else form.unit
+    return [f"{text} {unit}".strip() for text in shown(found)]
 
 
 def words_at(axis, form):
     "Let the ticks of an `axis` of a feature with a `Form` be words."
-    word = lambda x, _: shown(form.words(np.array([float(x)]))[0])
     if not form.plain:
-        axis.set_major_formatter(word)
+        axis.set_major_formatter(lambda x, _: shown(form.words(np.array([float(x)])))[0])
+
+
+def in_rows(table):
+    "Rows of a `table`, a dict of columns: lists of texts, and whether these are numbers."
+    number = lambda c: isinstance(c, (int, float, np.number))
+    return zip(*(zip(shown(column), map(number, column)) for column in table.values()))
 
 
 def cut(words, most=24):
@@ -84,8 +90,8 @@ def page_template(name):
 
     loader = PackageLoader("idm_nb.tables", "pages")
     pages = Environment(loader=loader, autoescape=True, trim_blocks=True)
-    in_short = lambda value: value if isinstance(value, str) else short(value)
-    pages.filters.update(picture=picture, shown=shown, short=in_short)
+    text = lambda value: shown([value])[0]
+    pages.filters.update(picture=picture, cells=in_rows, text=text)
     numeric = lambda value: isinstance(value, (int, float, np.number))
     pages.tests.update(numeric=numeric, linear=line_is_enough)
     pages.globals.update(small=SMALL, pairs=PAIRS)
@@ -132,7 +138,7 @@ def branch_table(fitted):
             spans.append(np.array([end(v) if len(v) else np.nan for v in values]))
             table[f"{kind}_{name}"] = form.words(spans[-1])
     graph, form = fitted.graph, forms[0]
-    word = lambda x: f"{x:.4g}" if form.plain else shown(form.words(np.array([x]))[0])
+    word = lambda x: shown(form.words(np.array([x, *np.ravel(spans[:2])])))[0]
     met = [""] * count
     if graph is not None:
         nodes = fitted.coding.decode(graph.nodes[:, None])[:, 0]
@@ -160,9 +166,9 @@ def judged_rows(fitted):
         novel=novel,
         kept=kept,
         off=[
-            (name, *(size_in_words(form, x) for x in sizes))
-            for name, form, *sizes in zip(
-                fitted.roles.features, coding.forms, size(missed[usual]), of_mean
+            (name, *sizes_in_words(form, sizes))
+            for name, form, sizes in zip(
+                fitted.roles.features, coding.forms, np.c_[size(missed[usual]), of_mean]
             )
         ],
         inside=100 * np.mean((ends[0] <= truth) & (truth <= ends[1])),
@@ -315,7 +321,7 @@ def short_cells(fitted, names):
     for name, column in cells(fitted.rows.frame):
         words = list(column.dropna().unique()) if column.dtype.kind == "O" else []
         texts[name] = dict(zip(words, cut(words)))
-    told = lambda name, column: [shown(texts[name].get(cell, cell)) for cell in column]
+    told = lambda name, column: shown([texts[name].get(cell, cell) for cell in column])
     return lambda frame: {name: told(name, column) for name, column in cells(frame)}
 
 # %% ../../nbs/11_tables/43_report.ipynb #2ea49c5f
@@ -418,7 +424,7 @@ def explorer_of(fitted, image=None):
     if placed.branch.max() > 0:
         colours["branch"] = Colouring(placed.branch, "label")
     colours.update((name, shade_of(columns[name])) for name in names)
-    words = lambda values: [shown(value) for value in form.words(values)]
+    words = lambda values: shown(form.words(values))
     pixels = rows.frame[fitted.roles.data].to_numpy(float) if image is not None else None
     novel = np.flatnonzero(placed.novel)
     data = page_data(
@@ -435,7 +441,7 @@ def explorer_of(fitted, image=None):
         feature=feature,
         values=words(truth[:, 0]),
         predicted=words(values[:, 0]),
-        errors=[size_in_words(form, error) for error in errors[:, 0]],
+        errors=sizes_in_words(form, errors[:, 0]),
         known=known,
         ways=bool(fitted.model.verdict_.beats_chance),
         novel=novel[novel >= known].tolist(),
