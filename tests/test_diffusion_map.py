@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.spatial.distance import cdist
 from sklearn.neighbors import kneighbors_graph
 
 from idm_nb import DiffusionMap
@@ -132,9 +133,32 @@ def test_the_kernel_of_many_points_fits_into_memory():
 
 def test_a_kernel_that_does_not_fit_is_an_error():
     points = np.random.default_rng(0).uniform(size=(60_000, 2))
-    for X, epsilon in ((points, 100.0), (np.round(points), "auto")):
-        with pytest.raises(ValueError, match="smaller epsilon, or X without equal rows"):
-            DiffusionMap(2, epsilon=epsilon).fit(X)
+    with pytest.raises(ValueError, match="pass a smaller epsilon"):
+        DiffusionMap(2, epsilon=100.0).fit(points)
+    rounded = DiffusionMap(2, epsilon=1.0).fit(np.round(points))  # four points, many times each
+    assert rounded.eigenfunctions_.shape == (60_000, 3)
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "precomputed"])
+def test_points_that_stand_several_times_count_as_often(metric):
+    points = Sphere().sample(500, random_state=0).points
+    given = (lambda X: X) if metric == "euclidean" else lambda X: cdist(X, X)
+    once = DiffusionMap(8, metric=metric, random_state=0).fit(given(points))
+    for counts in (np.full(500, 2), np.random.default_rng(0).integers(1, 6, 500)):
+        rows = np.random.default_rng(1).permutation(np.repeat(np.arange(500), counts))
+        many = DiffusionMap(8, metric=metric, random_state=0).fit(given(points[rows]))
+        assert not many.keep_self_ and many.n_connected_components_ == 1
+        error = np.abs(many.laplacian_eigenvalues_[1:4] / -2 - 1).max()
+        assert error < 0.15, error  # counts that differ are a density that is not smooth
+        if counts.max() == 2:
+            assert np.abs(many.laplacian_eigenvalues_ - once.laplacian_eigenvalues_).max() < 1e-8
+            assert np.abs(many.density_ / once.density_[rows] - 1).max() < 1e-8
+        mean = np.mean(many.eigenfunctions_**2 / many.density_[:, None], axis=0)
+        assert np.abs(mean - 1).max() < 1e-8
+        for asked in (Sphere().sample(20, random_state=2).points, points[rows[:20]]):
+            place = many.extend(asked if metric == "euclidean" else cdist(asked, points[rows]))
+            assert place.shape == (20, 9)
+        assert np.array_equal(place, many.eigenfunctions_[:20])
 
 
 def test_an_uneven_circle_converges():

@@ -79,7 +79,9 @@ class RowLookup(Storage):
 
 # %% ../../nbs/appendix/D_rows.ipynb #22822f8c
 def distinct_rows(X):
-    "Distinct rows, in the order of their first appearance."
+    "Numbers of the distinct rows, by first appearance; for each row its place among them; their counts."
+    if isinstance(X, np.ndarray) and len(np.unique(X[:, 0])) == len(X):  # so rows differ
+        return np.arange(len(X)), np.arange(len(X)), np.ones(len(X), dtype=int)
     _, first, inverse = np.unique(fingerprints(X), axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     inverse = np.argsort(order)[inverse.ravel()]
@@ -112,8 +114,6 @@ def mean_of(label, values, weight):
 
 def mean_of_copies(X, values):
     "`values` `(N, k)` of the rows of `X`, replaced by their mean over equal rows."
-    if len(np.unique(X[:, 0])) == len(X):  # the first column differs, so the rows do
-        return values
     first, inverse, counts = distinct_rows(X)
     if len(first) == len(X):
         return values

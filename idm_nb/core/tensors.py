@@ -110,12 +110,14 @@ def leading(single, double, n, seed):
 
 # %% ../../nbs/appendix/I_tensors.ipynb #79c27e27
 class TensorMap:
-    """Operator and spectrum of the points `(N, m)` of a tensor, in an `order` in which near points are near.
+    """Operator and spectrum of the points `(N, m)` of a tensor, with their `counts` `(N,)`, in an `order` in which near points are near.
 
     The kernel is the Gaussian; `profile` says where it is cut. Eigenvalues are NumPy arrays.
     """
 
-    def __init__(self, points, order, profile, epsilon, n, dimension, alpha, keep_self, seed):
+    def __init__(
+        self, points, counts, order, profile, epsilon, n, dimension, alpha, keep_self, seed
+    ):
         import torch
 
         self.points, self.epsilon, N = points, epsilon, len(points)
@@ -126,17 +128,18 @@ class TensorMap:
         weights = torch.exp(-square.double() / (2 * epsilon))
         kernel = csr(rows, columns, weights, (N, N))
         product = lambda x: (kernel @ x[:, None])[:, 0]
-        degrees = product(torch.ones_like(weights[:1]).expand(N))
-        right = degrees**-alpha
+        counts = torch.as_tensor(counts, device=points.device, dtype=torch.double)[order]
+        degrees = product(counts)
+        right = counts * degrees**-alpha
         scale = torch.sqrt(right * product(right))
         weights = weights * (right / scale)[rows] * (right / scale)[columns]
         double = csr(rows, columns, weights, (N, N))
         xi, vectors = leading(csr(rows, columns, weights.float(), (N, N)), double, n, seed)
         size = -dimension / 2 * np.log(epsilon) - profile.log_mass(dimension)
-        density = degrees * np.exp(size) / N
+        density = degrees * np.exp(size) / counts.sum()
         functions = vectors / scale[:, None]
-        weight = density ** (1 - 2 * alpha)
-        functions = functions / torch.sqrt((functions**2 * weight[:, None]).mean(0))
+        weight = density ** (1 - 2 * alpha) * counts / counts.sum()
+        functions = functions / torch.sqrt(weight @ functions**2)
         place = torch.argsort(order)
         self.right, self.density = right[place], density[place]
         large = functions[place].abs() > 0.5 * functions.abs().amax(0)

@@ -22,6 +22,7 @@ from sklearn.utils import check_random_state
 
 from ..core.checks import check_choice, check_number, check_points, is_auto
 from ..core.files import Storage
+from ..core.rows import distinct_rows
 from ..core.work import chunks
 
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #272b89e8
@@ -479,7 +480,7 @@ class KernelSum(Storage):
 
     Parameters
     ----------
-    points : (N, m) array; if `precomputed`, distances (N, N), or (n, N) from some points to all
+    points : (N, m) array, of which equal rows count once; if `precomputed`, distances (N, N), or (n, N) from some points to all
     precomputed : bool, default False
     kernel : Kernel or "auto", default "auto"; the kernel that is evaluated later, as in `DiffusionMap`
 
@@ -502,9 +503,11 @@ class KernelSum(Storage):
     """
 
     def __init__(self, points, *, precomputed=False, kernel="auto"):
+        if not (precomputed or sp.issparse(points)):
+            points = points[distinct_rows(points)[0]]
         squares, counts, n_zero, n, least = _sampled_pairs(points, precomputed)
         if not len(squares):
-            raise ValueError(f"all {points.shape[0]} points coincide: there is no length to choose")
+            raise ValueError("all points coincide: there is no length to choose")
         self.n_points = points.shape[1 if precomputed else 0]
         self.epsilons = 2.0 ** np.arange(np.log2(squares[0]) - 4, np.log2(squares[-1]) + 2, 0.25)
         weights = counts * GAUSSIAN(squares / self.epsilons[:, None]) / n

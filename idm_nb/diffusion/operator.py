@@ -25,7 +25,7 @@ from idm_nb.core.checks import (
     is_auto,
 )
 from ..core.files import Storage
-from ..core.rows import PrincipalAxes, RowLookup, fix_signs, mean_of_copies
+from ..core.rows import PrincipalAxes, RowLookup, distinct_rows, fix_signs, mean_of_copies
 from ..core.tensors import TensorMap, is_tensor, like
 from ..core.work import one_thread
 from .eigenpairs import leading_eigenpairs
@@ -108,24 +108,38 @@ def kernel_matrix(metric, edges, epsilon, new=None, profile=GAUSSIAN):
 class DiffusionOperator(Storage):
     """Markov matrix of a symmetric kernel, stored as the symmetric matrix that is similar to it; `kernel` `(N, N)`.
 
-    With an `order` `(N,)` the rows of the kernel are in this order of the points.
+    With an `order` `(N,)` the rows of the kernel are in this order of the points; a point may stand for
+    several equal ones, `counts` `(N,)`, of which none relates to another unless `keep_self`.
     """
 
     _not_saved = ("ordered",)  # only the eigensolver needs it
 
-    def __init__(self, kernel, epsilon, *, alpha=1.0, keep_self=True, profile=GAUSSIAN, order=None):
+    def __init__(
+        self,
+        kernel,
+        epsilon,
+        *,
+        alpha=1.0,
+        keep_self=True,
+        profile=GAUSSIAN,
+        order=None,
+        counts=None,
+    ):
         self.epsilon, self.alpha, self.profile = float(epsilon), float(alpha), profile
         if not keep_self and kernel.diagonal().any():
             kernel = kernel.copy()
             kernel.setdiag(0.0)
-        degrees = np.asarray(kernel.sum(axis=1)).ravel()
+        counts = np.ones(kernel.shape[0]) if counts is None else counts
+        self.counts = np.asarray(counts, dtype=float)
+        many = self.counts if order is None else self.counts[order]
+        degrees = kernel @ many
         alone = (
             degrees <= 1e-100 * degrees.max()
         )  # no weight to any other point, or none that counts
         if alone.any():
-            kernel, degrees = kernel + sp.diags_array(alone.astype(float)), degrees + alone
+            kernel, degrees = kernel + sp.diags_array(alone.astype(float)), degrees + alone * many
         self.place = None if order is None else np.argsort(order)
-        right = degrees**-self.alpha
+        right = many * degrees**-self.alpha
         scale = np.sqrt(right * (kernel @ right))
         side = right / scale
         entries = side[kernel.indices] * np.repeat(side, np.diff(kernel.indptr))
@@ -147,7 +161,7 @@ class DiffusionOperator(Storage):
                 f"dimension={dimension:g} is too many for a density at bandwidth {self.epsilon:.3g}: "
                 f"pass the number of dimensions in which the data vary, or data in a larger unit"
             )
-        return np.exp(size) * self.degrees / len(self.degrees)
+        return np.exp(size) * self.degrees / self.counts.sum()
 
 # %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #66f40081
 class Spectrum(Storage):
@@ -159,8 +173,8 @@ class Spectrum(Storage):
         )
         self.density = operator.density(dimension)
         functions = fix_signs(operator.in_place(vectors)) / operator.scale[:, None]
-        weight = self.density ** (1 - 2 * operator.alpha)
-        self.functions = functions / np.sqrt(np.mean(functions**2 * weight[:, None], axis=0))
+        weight = self.density ** (1 - 2 * operator.alpha) * operator.counts / operator.counts.sum()
+        self.functions = functions / np.sqrt(weight @ functions**2)
         xi, epsilon = self.markov_eigenvalues, operator.epsilon
         self.laplacian_eigenvalues = operator.profile.laplacian(xi, epsilon, dimension)
 
@@ -168,7 +182,7 @@ class Spectrum(Storage):
 def extend(operator, kernel_rows, functions, eigenvalues):
     """Nystrom extension of functions on the training points to new points: `P f` by eigenvalues;
     `kernel_rows` `(n, N)`, `functions` `(N, k)`, `eigenvalues` `(k,)`."""
-    weights = kernel_rows @ sp.diags_array(operator.degrees**-operator.alpha)
+    weights = kernel_rows @ sp.diags_array(operator.counts * operator.degrees**-operator.alpha)
     total = np.asarray(weights.sum(axis=1)).reshape(-1, 1)
     if not np.all(total > 0):
         raise ValueError(
@@ -193,6 +207,7 @@ class Diffusion(Storage):
     keep_self : bool, default True: keep the diagonal (grids) or leave it out (random points)
     profile : Kernel, default Gaussian()
     order : (N,) array, default None, the points to which the rows of a given kernel belong
+    counts : (N,) array, default None, how many equal points each stands for; None is one
     random_state : int or None, for the start of the eigensolver
 
     Attributes
@@ -222,6 +237,7 @@ class Diffusion(Storage):
         keep_self=True,
         profile=GAUSSIAN,
         order=None,
+        counts=None,
         random_state=None,
     ):
         self.metric, self.epsilon, self.profile = metric, float(epsilon), profile
@@ -234,6 +250,7 @@ class Diffusion(Storage):
             keep_self=keep_self,
             profile=profile,
             order=order,
+            counts=counts,
         )
         self.spectrum = Spectrum(self.operator, n, dimension, random_state=random_state)
         if metric is not None:  # points that coincide get one value
@@ -296,6 +313,17 @@ def kernel_entries(squares, profile, epsilon, new=False):
     weights = row_weights(profile, u, squares.indptr) if new else profile(u)
     entries = (weights, squares.indices, squares.indptr)
     return sp.csr_matrix(entries, shape=squares.shape, copy=True)
+
+# %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #5e75269a
+def distinct_points(kind, X):
+    "Points or distances without repeated rows; numbers of those that stay, place of each row, counts."
+    if kind == "kernel" or sp.issparse(X):
+        every = np.arange(X.shape[0])
+        return X, every, every, np.ones(len(every))
+    first, place, counts = distinct_rows(X)
+    if len(first) < len(X):
+        X = X[first] if kind == "euclidean" else X[np.ix_(first, first)]
+    return X, first, place, counts
 
 # %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #22f3503f
 def given_kernel(kind, X, profile, epsilon):
@@ -365,8 +393,7 @@ def check_kernel_fits(count, epsilon):
     "Raise if a kernel has more entries than memory is likely to hold."
     if count > MOST_ENTRIES:
         raise ValueError(
-            f"the kernel of bandwidth epsilon={epsilon:.3g} has {count:.1e} entries: pass a smaller "
-            f"epsilon, or X without equal rows"
+            f"the kernel of bandwidth epsilon={epsilon:.3g} has {count:.1e} entries: pass a smaller epsilon"
         )
 
 # %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #78c7512c
@@ -435,12 +462,14 @@ def kernel_of(kind, X, profile, epsilon, keep_self, graph, order):
     return kernel + sp.eye_array(len(X), format="csr") if keep_self else kernel
 
 
-def tensor_map(model, given, graph, order, profile, epsilon, n, dimension, keep_self):
+def tensor_map(model, given, counts, graph, order, profile, epsilon, n, dimension, keep_self):
     "The `TensorMap` of a DiffusionMap `model` of the points `given` `(N, m)`, a tensor."
     if graph is None or not isinstance(profile, Gaussian):
         raise ValueError("of a tensor, fit points, with a Gaussian kernel")
     seed = check_random_state(model.random_state).randint(2**31 - 1)
-    return TensorMap(given, order, profile, epsilon, n, dimension, model.alpha, keep_self, seed)
+    return TensorMap(
+        given, counts, order, profile, epsilon, n, dimension, model.alpha, keep_self, seed
+    )
 
 # %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #70cd3d51
 class DiffusionMap(SpectralMap):
@@ -507,6 +536,12 @@ class DiffusionMap(SpectralMap):
         self.keep_self, self.dimension = keep_self, dimension
         self.time, self.random_state = time, random_state
 
+    eigenfunctions_ = property(lambda self: self._at_rows(self.diffusion_.spectrum.functions))
+    density_ = property(lambda self: self._at_rows(self.diffusion_.spectrum.density))
+
+    def _at_rows(self, values):
+        return values if len(values) == len(self.place_) else values[self.place_]
+
     @one_thread()
     def fit(self, X, y=None):
         """Compute the diffusion map of `X`: points `(N, m)`, distances or a kernel `(N, N)`.
@@ -517,7 +552,8 @@ class DiffusionMap(SpectralMap):
         X = given.cpu().numpy() if is_tensor(X) else X
         table, columns = check_map_input(self, X)
         basis = PrincipalAxes(table) if self.metric == "euclidean" and sp.issparse(table) else None
-        X = table if basis is None else basis(table)
+        points = table if basis is None else basis(table)
+        X, first, place, counts = distinct_points(self.metric, points)
         test, profile, epsilon, keep_self, dimension = choose_bandwidth(self, X)
         used = whole_dimension(dimension) if is_auto(self.dimension) else dimension
         n, graph, rows, order = min(self.n_components, X.shape[0] - 1), None, None, None
@@ -526,8 +562,9 @@ class DiffusionMap(SpectralMap):
             order = cKDTree(X).indices  # neighbours lie side by side in memory
             graph, rows = RadiusGraph(X, profile.radius(epsilon)), RowLookup(table)
         if is_tensor(given):
+            given = given if len(first) == len(place) else given[first]
             diffusion = tensor_map(
-                self, given, graph, order, profile, epsilon, n + 1, used, keep_self
+                self, given, counts, graph, order, profile, epsilon, n + 1, used, keep_self
             )
             count = int(np.sum(diffusion.markov_eigenvalues > 1 - 1e-9))
         else:
@@ -543,12 +580,10 @@ class DiffusionMap(SpectralMap):
                 keep_self=keep_self,
                 profile=profile,
                 order=order,
+                counts=counts,
                 alpha=self.alpha,
                 random_state=self.random_state,
             )
-        if rows is not None and not is_tensor(given):  # points that coincide get one value
-            spectrum = diffusion.spectrum
-            spectrum.functions = mean_of_copies(X, spectrum.functions)
         return self._record(
             columns,
             kernel_sum_=test,
@@ -558,6 +593,8 @@ class DiffusionMap(SpectralMap):
             dimension_=dimension,
             dimension_used_=used,
             rows_=rows,
+            first_=first,
+            place_=place,
             basis_=basis,
             diffusion_=diffusion,
             n_connected_components_=count,
@@ -577,6 +614,7 @@ class DiffusionMap(SpectralMap):
             rows = kernel_entries(squares, profile, self.epsilon_, new=True)
             return self.rows_.recall(X, extend(operator, rows, functions, xi), self.eigenfunctions_)
         X = check_matrix(self, X, reset=False)
+        X = X if len(self.first_) == X.shape[1] else X[:, self.first_]
         rows, copies = given_rows(self.metric, X, profile, self.epsilon_)
         found = extend(operator, rows, functions, xi)
         found[copies >= 0] = functions[copies[copies >= 0]]
