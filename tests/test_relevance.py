@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from idm_nb import DiffusionMap, FeatureRegressor, IteratedDiffusionMap, feature_relevance
 from idm_nb.datasets import wave_images
 from idm_nb.study import Relevance
-from idm_nb.study.images import LearnedBasis
+from idm_nb.study.images import functions_on
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(900, 5))
@@ -185,11 +185,11 @@ def test_functions_that_are_constant_on_the_rows(model):
 
 def test_basis_of_an_interval_is_cosines():
     line = np.sort(RNG.uniform(size=(800, 1)), axis=0)
-    basis = LearnedBasis(PCA(1).fit(line), line)
+    basis = functions_on(line, 4)
     exact = np.cos(np.pi * np.arange(5) * line)
     correlation = [abs(np.corrcoef(a, b)[0, 1]) for a, b in zip(basis(line).T[1:], exact.T[1:])]
     assert min(correlation) > 0.98
-    copies = LearnedBasis(PCA(1).fit(line), np.repeat(line, 50, axis=0))  # rows that coincide
+    copies = functions_on(np.repeat(line, 50, axis=0), 4)  # rows that coincide
     assert np.allclose(copies(line), basis(line))
 
 
@@ -233,4 +233,4 @@ def test_bad_rows_and_models(model):
         feature_relevance(LinearRegression().fit(X, Y), NEW, kind="projection")
     with pytest.raises(TypeError, match="DBSCAN has neither predictions nor coordinates"):
         feature_relevance(DBSCAN().fit(X), NEW)
-    refuses("n_functions must be an integer", lambda: LearnedBasis(model, NEW, 2.5), TypeError)
+    refuses("n_functions must be an integer", lambda: functions_on(NEW, 2.5), TypeError)

@@ -232,26 +232,17 @@ def check_matrix(record, X, reset):
     require_finite(X.data[:, None] if sp.issparse(X) else X)
     return X
 
-
-def one_point(X):
-    "Are all rows of a table, dense or from `canonical`, the same?"
-    if not sp.issparse(X):
-        return not np.ptp(X, axis=0).any()
-    count = np.diff(X.indptr)
-    parts = (part.reshape(len(count), -1) for part in (X.indices, X.data))
-    return bool((count == count[0]).all() and all((part == part[:1]).all() for part in parts))
-
 # %% ../../nbs/appendix/A_checks.ipynb #a477b2ba
 def check_table(estimator, X, *, min_points=2, accept_sparse=False):
     "Rows for `fit`: finite, at least two distinct ones; `X` `(N, m)`."
     check_seed(estimator.random_state)
     record = type(type(estimator).__name__, (BaseEstimator,), {})()
     X = check_new(record, X, accept_sparse=accept_sparse, fitting=True, least=min_points)
-    if one_point(X):
+    size = float((X.max(axis=0) - X.min(axis=0)).max())
+    if size == 0:
         raise ValueError(
             f"all {X.shape[0]} rows of X are the same point: there is no geometry to learn"
         )
-    size = float(abs(X).max() if sp.issparse(X) else np.ptp(X, axis=0).max())
     require_spread(size, "X")
     return X, vars(record)
 

@@ -150,7 +150,7 @@ def palette(kind):
 
 # %% ../../nbs/appendix/E_pictures.ipynb #0358e6ef
 class Colouring:
-    "Values of points as colours; `values` `(N,)`."
+    "Values of points as colours; `values` `(N,)`; the colours `bar` begin with the lowest value."
 
     def __init__(self, values, kind="range"):
         self.values, self.kind, self.palette = np.asarray(values), kind, palette(kind)
@@ -165,6 +165,11 @@ class Colouring:
             self.codes = ((n - 1) * share).round().astype(int)
 
     colours = property(lambda self: self.palette[self.codes])
+
+    @property
+    def bar(self):
+        half = len(self.palette) // 2  # codes of angles start at zero degrees
+        return np.roll(self.palette, half, axis=0) if self.kind == "angle" else self.palette
 
 # %% ../../nbs/appendix/E_pictures.ipynb #5a0cc4a2
 def angle_of_pair(features):
@@ -201,32 +206,14 @@ def viewing_axes(embedding, features, branch):
     return axes
 
 # %% ../../nbs/appendix/E_pictures.ipynb #1fd9e392
-def known_rows(model):
-    "What is known of the training rows of a map: three `(N, n)` arrays."
-    placed, missed = model.map_.place(None), np.nan_to_num(model.residuals_)
-    return placed.values + missed, placed.values, placed.errors
-
-
 def branch_legend(ax, shown):
     "A legend at `ax` with the branches of a `Colouring`, `shown`, and their counts of rows."
-    from matplotlib.lines import Line2D
-
-    counts = np.bincount(shown.values)
-    dots = [
-        Line2D([], [], ls="", marker="o", ms=5, color=shown.palette[b % len(shown.palette)])
-        for b in range(len(counts))
-    ]
-    texts = [f"{b} ({count} rows)" for b, count in enumerate(counts)]
-    ax.legend(
-        dots,
-        texts,
-        title="branch",
-        ncols=1 + len(counts) // 12,
-        loc="center left",
-        bbox_to_anchor=(1, 0.5),
-        frameon=False,
-        fontsize=8,
-    )
+    counts, colours = np.bincount(shown.values), shown.palette
+    for b, count in enumerate(counts):
+        label = f"{b} ({count} rows)"
+        ax.plot([], [], "o", ms=5, color=colours[b % len(colours)], label=label)
+    place = dict(loc="center left", bbox_to_anchor=(1, 0.5), ncols=1 + len(counts) // 12)
+    ax.legend(title="branch", frameon=False, fontsize=8, **place)
 
 
 def colour_bar(ax, shown, label):
@@ -236,9 +223,7 @@ def colour_bar(ax, shown, label):
 
     turns = shown.kind == "angle"
     limits = (-180, 180) if turns else (shown.values.min(), shown.values.max())
-    # codes of angles start at zero degrees
-    colours = np.roll(shown.palette, len(shown.palette) // 2, axis=0) if turns else shown.palette
-    marks = ScalarMappable(Normalize(*limits), ListedColormap(colours))
+    marks = ScalarMappable(Normalize(*limits), ListedColormap(shown.bar))
     bar = ax.figure.colorbar(marks, ax=ax, shrink=0.8, pad=0.02)
     bar.set_label(label, fontsize=8)
     bar.ax.tick_params(labelsize=8)
@@ -297,8 +282,9 @@ def plot_map(model, color="feature", ax=None, *, name="feature", size=6, image=N
     >>> ax = plot_map(model, name="radius (cm)")
     """
     check_choice("color", color, ("feature", "branch", "error"))
-    values, held_out, errors = known_rows(model)
-    axes = viewing_axes(model.embedding_, held_out, model.branch_)
+    placed = model.map_.place(None)
+    values = placed.values + np.nan_to_num(model.residuals_)
+    axes = viewing_axes(model.embedding_, placed.values, model.branch_)
     angle = angle_of_pair(values)
     if ax is None:
         import matplotlib.pyplot as plt
@@ -309,7 +295,8 @@ def plot_map(model, color="feature", ax=None, *, name="feature", size=6, image=N
     elif color == "feature" and angle is not None:
         shown = Colouring(angle, "angle")
     else:
-        shown = Colouring(values[:, 0] if color == "feature" else np.linalg.norm(errors, axis=1))
+        error = np.linalg.norm(placed.errors, axis=1) if color == "error" else None
+        shown = Colouring(values[:, 0] if error is None else error)
     points = model.embedding_ @ axes
     scatter(points, shown.colours, ax, size=size)
     if image is not None:

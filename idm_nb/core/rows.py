@@ -274,6 +274,7 @@ class TrainingRows(Storage):
     points = cached_property(lambda s: s.axes(s.coordinates if s.lent is None else s.lent))
     lookup = cached_property(lambda self: RowLookup(self.X))
     known_coordinates = cached_property(lambda self: where_known(self, self.coordinates))
+    known_table = property(lambda self: where_known(self, self.X))  # as it was given
 
     asked = cached_property(lambda s: np.isfinite(s.given).all(axis=1) & s.known[s.inverse])
     place = cached_property(lambda s: (np.cumsum(s.known) - 1)[s.inverse[s.asked]])
@@ -286,10 +287,6 @@ class TrainingRows(Storage):
     def coordinates_of(self, X):
         """Coordinates `(q, k)` of checked rows `(q, m)`."""
         return X if self.basis is None else self.basis(X)
-
-    def table_of_known(self):
-        """The rows `(k, m)` with a known feature, as they were given."""
-        return where_known(self, self.X)
 
     def groups_of_known(self):
         """Groups `(k,)` of the rows with a known feature, or None if each row is its own."""

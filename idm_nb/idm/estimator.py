@@ -145,13 +145,6 @@ def regressor_of(regressor, seed, n_jobs, verbose):
 FLOWS = {"closed": ClosedFlow, "diffusion": DiffusionFlow}
 
 
-def flow_of(flow):
-    "The flow for the argument `flow`, not yet run."
-    if isinstance(flow, Flow):
-        return clone(flow)
-    return FLOWS[check_choice("flow", flow, tuple(FLOWS))]()
-
-
 def taus_of(tau):
     "List of the shares `tau` of the steps, the last one repeated for further steps."
     if not np.isscalar(tau) and (np.ndim(tau) != 1 or not len(tau)):
@@ -164,8 +157,7 @@ def taus_of(tau):
 
 # %% ../../nbs/09_map/28_estimator.ipynb #1ad6dc6f
 def checked(model):
-    """A copy of an IteratedDiffusionMap with its parameters checked: `regressor` is a FeatureRegressor,
-    `flow` a Flow, `tau` a list, `random_state` a seed. Sets nothing in the `model`."""
+    "A copy of an IteratedDiffusionMap with checked parameters: a FeatureRegressor, a Flow, a list, a seed."
     check_seed(model.random_state)
     check_choice("placed_by", model.placed_by, ("posterior", "held-out", "known"))
     check_number("stop", model.stop, 0, open_low=True)
@@ -178,7 +170,11 @@ def checked(model):
     seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     options = copy(model)
     options.regressor = regressor_of(model.regressor, seed, model.n_jobs, model.verbose)
-    options.flow, options.tau, options.random_state = flow_of(model.flow), taus_of(model.tau), seed
+    own = isinstance(model.flow, Flow)
+    options.flow = (
+        clone(model.flow) if own else FLOWS[check_choice("flow", model.flow, tuple(FLOWS))]()
+    )
+    options.tau, options.random_state = taus_of(model.tau), seed
     return options
 
 # %% ../../nbs/09_map/28_estimator.ipynb #b65b0650

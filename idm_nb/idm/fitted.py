@@ -27,6 +27,7 @@ from idm_nb.regression.verdict import (
     N_NEAR,
     Nearest,
     Verdict,
+    claims,
     difference_of,
     judge,
     typical_difference,
@@ -169,15 +170,9 @@ class FittedMap(Storage):
             verbose=verbose,
         )
 
-    @cached_property
-    def embedding(self):
-        """Coordinates `(r, k)` of the distinct rows after the last step, with all columns."""
-        return self.flow.embeddings()[-1]
-
-    @property
-    def width(self):
-        """Columns of the output."""
-        return min(self.n_components or np.inf, self.embedding.shape[1])
+    # of the distinct rows `(r, k)` after the last step, with all columns; the output has fewer
+    embedding = cached_property(lambda self: self.flow.embeddings()[-1])
+    width = property(lambda self: min(self.n_components or np.inf, self.embedding.shape[1]))
 
     @cached_property
     def diagnostics(self):
@@ -259,17 +254,14 @@ def final_verdict(fitted, plain, placed, fresh):
     verdict = fitted.verdict
     if fresh is not None:
         held_out = HeldOut(fresh[1], placed.values, random_state=fitted.seed)
-        cautions, names = verdict.cautions, [verdict.what]
-        verdict = judge(fitted.estimate, held_out=held_out, cautions=cautions, names=names)
+        verdict = replace(verdict, rows=len(held_out.y), **claims(held_out))
     return replace(verdict, nearest=nearest_rows(fitted, plain))
 
 # %% ../../nbs/09_map/27_fitted_map.ipynb #5518394e
 def fit_map(
     rows, estimate, verdict, options, fresh, about, stretch=None, support=None, hidden=None
 ):
-    """The map of rows, without side effects; `fresh` rows for the errors or None,
-    `about`, further fields of the map, `stretch` `(m, k)`,
-    least `support` of a branch, `hidden(X)` the variance that gaps hide."""
+    "The map of rows; `fresh` rows are for the errors, `about` are further fields, `stretch` is `(m, k)`."
     announce(options.verbose, "branches of the level sets")
     shown = rows if stretch is None else stretched(rows, stretch)
     branches = find_branches(shown, estimate, verdict, options.log_odds, support)
@@ -355,9 +347,7 @@ class Placed:
         whole[~old], whole[old] = new, stored[self.number[old]]
         return whole
 
-    @cached_property
-    def points(self):
-        return self.fitted.rows.axes(self.coordinates_in_data)
+    points = cached_property(lambda self: self.fitted.rows.axes(self.coordinates_in_data))
 
     @cached_property
     def values(self):
@@ -385,6 +375,7 @@ class Placed:
         return [self._joined(there[:, : fitted.width], here) for there, here in pairs]
 
     embedding = property(lambda self: self.embeddings[-1])
+    novel = cached_property(lambda self: self.posterior > self.fitted.errors.largest)
 
     @cached_property
     def errors(self):
@@ -395,7 +386,3 @@ class Placed:
         errors, rows = self.fitted.errors, self.fitted.rows
         found = lambda X, at: errors.posterior(at, lengths_beyond(rows, X, at))
         return in_pieces(found, self.X, self.coordinates_in_data)
-
-    @cached_property
-    def novel(self):
-        return self.posterior > self.fitted.errors.largest

@@ -278,8 +278,7 @@ def check_heights(heights, n, vary=True):
 
 # %% ../../nbs/09_map/29_reeb_graph.ipynb #noise002
 def noise_variance(points, values):
-    """Variance of the noise of `values` `(N,)` at `points` `(N, m)` from near rows, @eq-nugget, and
-    its standard error."""
+    "Variance of the noise of `values` `(N,)` at `points` `(N, m)`, @eq-nugget, and its standard error."
     N = len(points)
     near, distance = nearest_others(points, min(walk_neighbors(N), N - 1))
     square = distance**2 / np.maximum((distance**2).mean(axis=1, keepdims=True), 1e-300)

@@ -197,7 +197,3 @@ class ErrorModel(Storage):
     def quantile(self, coverage):
         """Number of standard errors within which the share `coverage` of new rows lies."""
         return quantile_of(self.ratios, self.ranks, coverage)
-
-    def is_novel(self, X):
-        """Which rows `(q, m)` are unlike all training rows: `(q,)` bool."""
-        return self.posterior(X) > self.largest

@@ -80,8 +80,7 @@ def mixed_groups(sizes, rng):
 # %% ../../nbs/07_estimates/18_held_out.ipynb #a1c0de17
 @dataclass(frozen=True)
 class HeldOut(Storage):
-    """Features `y` `(n, k)` beside `predicted` held-out values, and what they show about new rows; `groups`
-    `(n,)` or None, `weights` `(n,)` or None, how often each row counts."""
+    "Features `y` `(n, k)` beside `predicted` held-out values; `weights` `(n,)` say how often rows count."
 
     y: np.ndarray
     predicted: np.ndarray
@@ -89,14 +88,8 @@ class HeldOut(Storage):
     weights: np.ndarray | None = None
     random_state: int = 0
 
-    @cached_property
-    def labels(self):
-        return labels_of(self.groups, len(self.y))
-
-    @cached_property
-    def mass(self):
-        return np.ones(len(self.y)) if self.weights is None else self.weights
-
+    labels = cached_property(lambda self: labels_of(self.groups, len(self.y)))
+    mass = cached_property(lambda s: np.ones(len(s.y)) if s.weights is None else s.weights)
     n_groups = property(lambda self: int(self.labels.max()) + 1)
     r2 = property(lambda self: share_explained(self.y, self.y - self.predicted, self.mass))
 
@@ -163,8 +156,7 @@ SURE = 0.01  # level at which the error falls
 
 # %% ../../nbs/07_estimates/18_held_out.ipynb #40328a32
 class LearningCurve(Storage):
-    """How the error falls from `rows` (3 increasing numbers) by `squares` `(3, n)` of the same new rows: `half`,
-    error from half of the rows over the last; is it surely above one; `noise`, @eq-noise-share."""
+    "How the error falls with three numbers of `rows`, by `squares` `(3, n)` of the same new rows."
 
     def __init__(self, rows, squares, groups=None, weights=None):
         label = labels_of(groups, squares.shape[1])

@@ -31,15 +31,13 @@ def share_explained(y, residuals, weights=None):
 
 
 class FeatureEstimate(Storage, ABC):
-    """Estimate of features, with held-out `residuals_` `(N, n)` made of `seen_` rows; `by_columns` is False
-    if turned rows get the same, so that wide tables come as coordinates on axes."""
+    "Estimate of features, with held-out `residuals_` `(N, n)` made of `seen_` rows."
 
-    by_columns = True
+    by_columns = True  # False if turned rows get the same: wide tables come as coordinates on axes
 
     @abstractmethod
     def fit(self, X, y, *, sample_weight=None, groups=None):
-        """Fit `X` `(N, m)` and `y` `(N, n)`, whose rows count `sample_weight` `(N,)` times, and find the
-        residuals without the `groups` `(N,)` of each row; returns self."""
+        "Fit `X` `(N, m)` and `y` `(N, n)`, and find residuals without the group of each row; returns self."
 
     @abstractmethod
     def predict(self, X):
@@ -71,8 +69,7 @@ def mean_of_others(features, groups=None, weights=None):
 
 
 def left_out(residuals, rest, groups=None):
-    """Residuals without the row, or without its whole group, @eq-left-out; `residuals` `(N, n)`,
-    `rest` `(b, g)`, `groups` `(N,)`."""
+    "Residuals without the row, or its whole group `(N,)`, @eq-left-out; `residuals` `(N, n)`, `rest` `(b, g)`."
     # a row that determines its own value
     found = residuals / np.maximum(rest(None), 1e-12)[:, None]
     if groups is not None:
@@ -321,8 +318,7 @@ def gaussian(first, second, length=1.0):
 
 # %% ../../nbs/07_estimates/16_estimates.ipynb #24f76016
 class KernelFit(Storage):
-    """Kernel regression on all rows, or on landmarks, with given parameters; `X` and `y` `(N, m)`,
-    `groups` `(N,)`, `s` `(N,)`, `landmarks` `(M,)`, `held` `(h,)`."""
+    "Kernel regression of `y` `(N, n)` on rows, or on `landmarks` `(M,)`, with residuals of rows `held` `(h,)`."
 
     ridge = np.sqrt(np.finfo(float).eps)  # on the kernel of the landmarks, for rounding
     _not_saved = ("residuals",)
@@ -403,8 +399,7 @@ NOISES = 10.0 ** np.arange(-8, 1)
 
 
 def search_length_and_noise(points, target, groups=None, place=(3, 5)):
-    """Length, noise, coefficients, residuals and place on a grid, downhill from a `place` until the left-out
-    error of no neighbour is smaller."""
+    "Length, noise, coefficients, residuals and place, downhill on a grid by the left-out error."
     square = squared_distances(points, points)
     unit = np.sqrt(np.median(square[square > 0])) if square.any() else 1.0
     kernel = cache(lambda i: np.exp(square * (-0.5 / (LENGTHS[i] * unit) ** 2)))

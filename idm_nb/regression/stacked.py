@@ -138,7 +138,7 @@ def takes_columns(part, n_rows, table):
 def fit_candidates(kinds, rows, seed, n_jobs=None, verbose=False):
     "Candidates fitted to the TrainingRows `rows` with a known feature, a dict from their names."
     X, y, sample_weight, groups = rows.of_known()
-    table = rows.table_of_known()
+    table = rows.known_table
 
     @one_thread()
     def fitted(kind):
@@ -164,8 +164,7 @@ def fit_candidates(kinds, rows, seed, n_jobs=None, verbose=False):
 # %% ../../nbs/07_estimates/20_stacked.ipynb #0c2250a0
 @dataclass(frozen=True)
 class Mixture(Storage):
-    """What `FeatureRegressor.fit` learns of `rows`: held-out `values` `(k, n)` of the mixture of `candidates`, and
-    those of ridge regression; `given` and `held_out` `(N, n)` are of all rows of the table."""
+    "Held-out `values` `(k, n)` of distinct rows; `given` and `held_out` `(N, n)` are of the whole table."
 
     rows: TrainingRows
     values: np.ndarray
@@ -276,7 +275,7 @@ class Predicts(OfTable):
 def errors_of(rows, values, random_state=0, hidden=None):
     """The `ErrorModel` of rows as they were given; `values` `(k, n)`, `hidden` `(k, n)`."""
     X, _, _, groups = rows.of_known()
-    beyond, features = lengths_beyond(rows, rows.table_of_known(), X), rows.given[rows.asked]
+    beyond, features = lengths_beyond(rows, rows.known_table, X), rows.given[rows.asked]
     if rows.basis is not None:
         X, beyond = without_own(X, beyond)
     return ErrorModel(
@@ -311,7 +310,7 @@ def fit_mixture(regressor, rows, refits=True):
     if refits:
         curve = learning_curve(
             parts[best],
-            rows.table_of_known() if takes_columns(parts[best], len(y), rows.X) else X,
+            rows.known_table if takes_columns(parts[best], len(y), rows.X) else X,
             y,
             held_out[best],
             sample_weight=sample_weight,

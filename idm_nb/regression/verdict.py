@@ -23,8 +23,7 @@ from .kernel import NOISES, share_explained
 # %% ../../nbs/07_estimates/21_verdict.ipynb #b50269cf
 @dataclass(frozen=True)
 class Nearest(Storage):
-    """By how much the ten nearest rows typically differ from a new row in the feature: those in the map, in the
-    data, in the order of predictions, and any ten."""
+    "Typical difference of a new row from ten: nearest in map, data, order of predictions, and any."
 
     in_map: float
     in_data: float
@@ -216,25 +215,25 @@ class Verdict(Storage):
         return found + [text.rstrip(".") for kind, text in self.cautions if kind != "equal"]
 
 # %% ../../nbs/07_estimates/21_verdict.ipynb #4d113976
-def judge(estimate, *, held_out=None, cautions=(), names=None):
-    """The `Verdict` on a fitted FeatureRegressor, by another `held_out` if given, without the nearest rows of a
-    map; `cautions` are those of `audit`, `names` those of the features."""
-    rows = len(estimate.mixture_.values if held_out is None else held_out.y)
-    held_out = estimate.mixture_.claim if held_out is None else held_out
-    curve, (low, high) = estimate.learning_curve_, held_out.range()
+def claims(held_out):
+    "What a `HeldOut` shows, by the names of a `Verdict`."
+    low, high = held_out.range()
+    few, chance = held_out.few_rows(), held_out.chance()
+    found = dict(r2=held_out.r2, low=low, high=high, chance=chance)
+    return dict(found, groups=held_out.n_groups, few_rows=few)
+
+
+def judge(estimate, *, cautions=(), names=None):
+    "The `Verdict` on a fitted FeatureRegressor, with `cautions` of `audit` and `names` of the features."
+    curve = estimate.learning_curve_
     return Verdict(
-        r2=held_out.r2,
-        low=low,
-        high=high,
-        chance=held_out.chance(),
         line=float(estimate.mixture_.line_r2),
-        rows=rows,
-        groups=held_out.n_groups,
+        rows=len(estimate.mixture_.values),
         cautions=list(cautions),
         falls=curve is not None and curve.falls,
         half=curve and curve.half,
         what="y" if names is None else " and ".join(map(str, names)),
-        few_rows=held_out.few_rows(),
+        **claims(estimate.mixture_.claim),
     )
 
 
@@ -248,17 +247,7 @@ def pooled(verdict, held_out, y, predicted, groups=None):
         np.r_[held_out.mass, np.ones(len(y))],
         held_out.random_state,
     )
-    low, high = both.range()
-    return replace(
-        verdict,
-        r2=both.r2,
-        low=low,
-        high=high,
-        chance=both.chance(),
-        rows=verdict.rows + len(y),
-        groups=both.n_groups,
-        few_rows=both.few_rows(),
-    )
+    return replace(verdict, rows=verdict.rows + len(y), **claims(both))
 
 # %% ../../nbs/07_estimates/21_verdict.ipynb #c26b0007
 NEARER, SIXTH, TWELFTH = 3.0, 6, 12  # times nearer, neighbours that are compared
@@ -276,8 +265,7 @@ def far_rows(points):
 
 
 def near_copies(points):
-    """Number `(r,)` of the set of near copies of each of `points` `(r, k)`; None if there are no more than among
-    independent points of their dimension."""
+    "Set `(r,)` of near copies of each of `points` `(r, k)`; None if independent points have as many."
     if len(points) <= 2 * TWELFTH:
         return None
     index, distance = nearest_others(points, TWELFTH)
@@ -300,8 +288,7 @@ DISTINCT = 10  # fewer values are classes
 
 @dataclass(frozen=True)
 class Dependence:
-    """Sets of rows that are alike, as `labels` `(r,)` of distinct rows: a `kind`, `columns` that name them,
-    and the shares of the feature that five near rows explain, and five of other sets."""
+    "Sets `(r,)` of distinct rows that are alike, and shares of the feature by near rows, and of other sets."
 
     kind: str
     labels: np.ndarray
@@ -447,7 +434,7 @@ def close_columns(X, y):
 
 
 def leaking_columns(X, y):
-    """Columns of `X` `(N, m)` that give a feature `y` `(N,)` away, as a sum of multiples or by order."""
+    "Columns of `X` `(N, m)` that give a feature `y` `(N,)` away, as a sum of multiples or by order."
     centered, target = X - X.mean(axis=0), y - y.mean()
     chosen = np.array(pursued(centered, target, PURSUED), dtype=int)
     slopes = np.linalg.lstsq(centered[:, chosen], target, rcond=None)[0]
@@ -608,8 +595,7 @@ def on_scales(rows, name):
 
 # %% ../../nbs/07_estimates/21_verdict.ipynb #c26b001d
 def audit(rows, *, table=None, numbers=None, dependence=None, names=None, what="y", features=None):
-    """List of (kind, sentence): what to know about a table before its map is read, by TrainingRows `rows` with
-    axes, coordinates of a `table` `(N, m)` if given. Wide tables are only asked what gives `y` away."""
+    "List of (kind, sentence) on TrainingRows `rows` with axes, by coordinates of a `table` `(N, m)` if given."
     name = lambda j: f"column {j}" if names is None else repr(str(names[j]))
     numbers = np.arange(len(rows.inverse)) if numbers is None else numbers
     X, known = rows.X[rows.inverse] if table is None else table, rows.asked

@@ -516,10 +516,8 @@ class NonlinearICA(MetricMap):
         metric = hidden_metric(X, covariances, rank)
         test, epsilon, own = hidden_bandwidth(metric, self.epsilon, self.keep_self)
         near, epsilon = near_pairs(metric, epsilon, is_auto(self.epsilon))
-        count, k = (
-            warn_if_apart(near, f"a larger epsilon than {epsilon:.3g}"),
-            min(wanted, N - 1) + 1,
-        )
+        count = warn_if_apart(near, f"a larger epsilon than {epsilon:.3g}")
+        k = min(wanted, N - 1) + 1
         diffusion = Diffusion(
             metric, near, epsilon, k, dimension=d, alpha=alpha, keep_self=own, random_state=seed
         )

@@ -50,6 +50,7 @@ class LocalScales(Storage):
     def __init__(self, graph, dimension, epsilon, keep_self):
         self.graph, self.dimension = graph, dimension
         self.epsilon, self.keep_self = epsilon, keep_self
+        self.count = len(graph) - (not keep_self)
         self.pilot = self.pilot_density(graph) ** (1 / dimension)
 
     def pilot_density(self, neighborhood):
@@ -62,8 +63,7 @@ class LocalScales(Storage):
         counted = np.exp(-(others**2) / (2 * square[:, None])).sum(axis=1)
         if self.keep_self:
             counted += here[:, 0]
-        count = len(self.graph) - (not self.keep_self)
-        return counted / count / (2 * np.pi * square) ** (self.dimension / 2)
+        return counted / self.count / (2 * np.pi * square) ** (self.dimension / 2)
 
     def metric(self, points, neighborhood):
         "The `ConformalMetric` at `points` `(n, m)` with their `neighborhood`."
@@ -77,8 +77,7 @@ class LocalScales(Storage):
             itself = np.flatnonzero(lengths == 0)
             weights[itself[np.unique(rows[itself], return_index=True)[1]]] = 0.0
         total = np.bincount(rows, weights, minlength=len(points))
-        count = len(self.graph) - (not self.keep_self)
-        ratio = total / (2 * np.pi * self.epsilon) ** (self.dimension / 2) / count
+        ratio = total / (2 * np.pi * self.epsilon) ** (self.dimension / 2) / self.count
         density = pilot * np.clip(ratio, 1e-2, 1e2)
         return ConformalMetric(points, density ** (1 / self.dimension))
 

@@ -91,13 +91,12 @@ def colourings(features, held_out, branch, data, names):
 
 def bar_of(shown):
     "Colours `(k, 3)` of a `Colouring`, lowest value first, and the ends, or all names, as text."
-    values, colours = shown.values, shown.palette
-    if shown.kind == "angle":  # codes start at zero degrees
-        return np.roll(colours, len(colours) // 2, axis=0), ["-180°", "180°"]
+    values = shown.values
     if shown.kind == "label":
         names = getattr(shown, "names", None) or [str(k) for k in range(values.max() + 1)]
-        return colours[np.arange(len(names)) % len(colours)], names
-    return colours, in_words([values.min(), values.max()])
+        return shown.palette[np.arange(len(names)) % len(shown.palette)], names
+    turns = shown.kind == "angle"
+    return shown.bar, ["-180°", "180°"] if turns else in_words([values.min(), values.max()])
 
 # %% ../../nbs/09_map/31_explorer.ipynb #bee2415f
 def check_explorable(model):
@@ -336,8 +335,7 @@ def packed(array, kind):
 
 
 def page_data(views, clouds, features, branch, names, colours, neighbors, marks, **more):
-    """A dict for the page: `views` `(N, 3)`, `features` `(N, n)`, `branch` `(N,)`, `names` and dict of `colours` of rows,
-    and `neighbors` of each row in the data and in the map, the two `clouds` `(N, m)`."""
+    "A dict for the page: `views` `(N, 3)` and colours of rows, and `neighbors` in the two `clouds` `(N, m)`."
     k, n = min(neighbors, len(names) - 1), len(names)
     hexes = lambda colours: ["#%02x%02x%02x" % tuple(c) for c in np.uint8(255 * colours)]
     return {

@@ -61,17 +61,6 @@ def functions_on(embedding, n_functions):
     model = DiffusionMap(n_functions, epsilon=epsilon, keep_self=True, random_state=0)
     return model.fit(points).extend
 
-
-class LearnedBasis:
-    "Leading eigenfunctions of the space that a model has learned."
-
-    def __init__(self, model, X, n_functions=4):
-        self.model, self.functions = model, functions_on(coordinates_of(model, X), n_functions)
-
-    def __call__(self, X):
-        "Functions `(q, n_functions + 1)` at the rows `X` `(q, m)`, the constant one first."
-        return self.functions(coordinates_of(self.model, X))
-
 # %% ../../nbs/06_images/15_images.ipynb #080dd265
 def rotated_digits(digit=3, *, n_angles=18, max_angle=60.0, random_state=0):
     """Load handwritten digits of scikit-learn and turn each by several random angles.

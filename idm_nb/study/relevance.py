@@ -90,8 +90,7 @@ def prediction_of(model):
 
 # %% ../../nbs/09_map/30_relevance.ipynb #161577e5
 def unexplained(units, labels, own=None):
-    """What is left of each column of `units` `(N, m)` by ridge regression on the others, made without the
-    rows of the same label `(N,)`; or what these others leave of the columns `own` together."""
+    "What ridge regression on the other columns, without rows of the same label, leaves of `units` `(N, m)`."
     target = units if own is None else units[:, own]
     others = units if own is None else np.delete(units, own, axis=1)
     values, vectors = eigh(others @ others.T)
@@ -117,8 +116,7 @@ HALF = 0.5  # of a column; if the others determine more, it is tested with those
 
 
 def sets_of_columns(units, each, labels):
-    """Sets of columns of `units` `(N, m)` that stand for each other: the smallest branches of a tree of
-    correlations of which the other columns determine less than half; `each` is `unexplained`."""
+    "Smallest branches of a tree of correlations of which other columns of `units` `(N, m)` determine less than half."
     m, parent, found = units.shape[1], {}, []
     members, near = [[j] for j in range(m)], 1 - np.abs(units.T @ units)
     for first, second, *_ in linkage(near[np.triu_indices(m, 1)], "single") if m > 1 else ():
