@@ -35,7 +35,7 @@ def strata_of(features, size=STRATUM):
         todo += [order[: len(rows) // 2], order[len(rows) // 2 :]]
     return labels
 
-
+# %% ../../nbs/08_branches/26_contrast.ipynb #7da47b3f
 def differences(table, strata, second, groups):
     "Differences and effects of the columns of `table` `(n, m)` in strata, and the weight, @eq-effect."
     n = [np.bincount(strata, side, strata.max() + 1) for side in (~second, second)]
@@ -73,7 +73,7 @@ def smooth_means(values, strata):
     total, count = sums[:, 2:] + sums[:, 1:-1] + sums[:, :-2]
     return total / count
 
-
+# %% ../../nbs/08_branches/26_contrast.ipynb #af7b9633
 def cut_level(points, table, features, groups):
     "Effect that 95 % of smooth cuts of one branch exceed in no column of `table` `(n, m)`."
     rng, strata, found = np.random.RandomState(0), strata_of(features), []
@@ -252,7 +252,7 @@ def title_of(contrast, k):
     at = "" if np.isnan(low) else f" at {contrast.name} {' to '.join(in_words([low, high]))}"
     return f"branch {second} against {first}{at}"
 
-
+# %% ../../nbs/08_branches/26_contrast.ipynb #8ad319a1
 def sentence_of(contrast, k, most):
     "The sentence about pair `k` of a `contrast`, with at `most` so many columns."
     names, tells, ranked = contrast.columns, contrast.tells[k], contrast.order(k)
@@ -289,7 +289,7 @@ def pairs_of(features, branch, ranges=None):
                 found.append((pair, (low, high), both))
     return found
 
-
+# %% ../../nbs/08_branches/26_contrast.ipynb #126e42ec
 def compared(X, table, features, groups, rows):
     "Chance level, differences, effects, and `tells` of two branches."
     here, second = np.concatenate(rows), np.repeat([False, True], list(map(len, rows)))

@@ -34,7 +34,7 @@ def bridges_from(points, piece, p):
     order = np.argsort(bridge[:, 0], kind="stable")
     return own[order], others[beside[order, 0]], bridge[order, 0]
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #f9715659
 def torn(points, piece, length):
     "Pairs of pieces within a `length` `(n,)` of their rows; `piece` `(n,)` is that of each of the `points`."
     typical, found = [np.median(length[piece == p]) for p in range(piece.max() + 1)], []
@@ -45,7 +45,7 @@ def torn(points, piece, length):
             found.append((p, q))
     return found
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #0d5f16f1
 def pieces_of(points):
     "Piece `(N,)` of each row of `points` `(N, m)`, numbered from 0: what hangs together without a feature."
     first, inverse, _ = distinct_rows(points)
@@ -76,7 +76,7 @@ def union(lists):
     "All rows of several lists, once each."
     return np.unique(np.concatenate(lists))
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #9d0c18a3
 def follow(sets, v, side):
     "Rows of set `v` of WindowSets, `sets`, and of the next windows' on one `side`."
     reached = {v}
@@ -84,7 +84,7 @@ def follow(sets, v, side):
         reached = reached.union(*(sets.beside(w, side).tolist() for w in reached))
     return union([sets.rows(u) for u in reached])
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #543c228a
 def near_rows(points, groups, *ratios):
     "Which of the `points` `(n, m)` are near, one `(n, n)` for each of the `ratios`, @eq-joined."
     distance, k = distances(points), few(len(points))
@@ -98,7 +98,7 @@ def near_rows(points, groups, *ratios):
         found.append(distance <= np.maximum.outer(reach, reach))
     return found
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #0d3c0e53
 def homes(part, groups):
     "The `part` `(n,)` that holds most rows of each group."
     return [int(np.bincount(part[rows]).argmax()) for rows in groups]
@@ -111,7 +111,7 @@ def rows_at(up, sets, arms, side, trunk):
     here = union(groups)
     return here, [np.searchsorted(here, rows) for rows in groups], union([*arms, below])
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #0a65746f
 def sides_of_gap(points, features):
     "Labels `(n,)` of the rows on the sides of their surest gaps, zero if there is none, see `bridges_of`."
     cuts = bridges_of(distances(points), features[:, None])
@@ -151,7 +151,7 @@ def strangers_of(points, sets, v):
     below, above = home[: len(shared[0])], home[len(shared[0]) :]
     return rows[np.isin(part, below) & (not set(below) & set(above))]
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #c586fe6e
 def without_strangers(points, sets):
     "The sets, cut where nothing passes from below to above, until there is no such set."
     before = None
@@ -174,7 +174,7 @@ def cut_at_fork(points, sets, up, v, side):
     cuts = (sets.parted(v, here[part == h]) for h in home if h != most)
     return next((cut for cut in cuts if cut is not None), None)
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #f3a38d55
 def rows_of_fork(points, sets, up, v, side):
     "Own rows of the trunk `v` and of each of its arms, a dict."
     arms = sets.beside(v, side)
@@ -188,7 +188,7 @@ def rows_of_fork(points, sets, up, v, side):
     lowest = min((up[rows].min() for rows in own if len(rows)), default=-np.inf)
     return dict(zip([v, *arms], [here[up_here < lowest], *own]))
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #e6cbf3c0
 def forks_in(sets, heights):
     "Each set that forks: upward heights, the set, and the side of its arms."
     for side, up in (1, heights), (0, -heights):
@@ -215,7 +215,7 @@ def arcs_of(sets):
         regular &= count[kind.ravel()] == 1
     return classes(len(sets.window), sets.links[regular]), sets.links[~regular]
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #6814b462
 def rows_of_arcs(sets, arc, n, forks=()):
     "The arc `(n,)` of each row by votes of its windows, `arc` of `sets`; at `forks` as they say."
     votes = np.zeros((n, arc.max() + 1))
@@ -261,7 +261,7 @@ def meeting_of(points, sets):
         return None
     return min(best, key=lambda pair: border_odds(points, *map(sets.rows, pair)))
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #c89ed827
 def without_torn(points, sets):
     "The sets, after those in which parts of the graph meet became one."
     while (pair := meeting_of(points, sets)) is not None:
@@ -317,7 +317,7 @@ def voters_of(search, known, size, points, features, own=-1):
         voters[piece] = np.take_along_axis(rows, order, axis=1)
     return squares, voters
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #5b4ed0b0
 def shares_of_votes(squares, branches, sharpness, n_branches):
     "Shares `(q, n_branches)` of the branches in votes with Gaussian weights."
     scale = np.maximum(2 * squares[:, [squares.shape[1] // 2]], 1e-300)
@@ -325,7 +325,7 @@ def shares_of_votes(squares, branches, sharpness, n_branches):
     own = [np.sum(weights, axis=1, where=branches == b) for b in range(n_branches)]
     return np.stack(own, axis=1) / weights.sum(axis=1, keepdims=True)
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #937302ef
 def likeliest_sharpness(search, features, membership, size):
     "The sharpness with which votes of other rows most likely give rows their branch `(n,)`."
     n, masses = len(features), np.bincount(membership)
@@ -340,7 +340,7 @@ def likeliest_sharpness(search, features, membership, size):
         likelihood.append(np.log(n * share + masses[branch] / n).sum())
     return float(tried[np.argmax(likelihood)])
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #a13cffdd
 def by_votes(points, features, branches, size, new_points, new_features):
     "Branches `(q,)` of new rows by votes of others."
     search = Search(points)
@@ -390,7 +390,7 @@ def numbered(ends, rows, heights):
     first = np.lexsort(ends.T[::-1])
     return level[order], ends[first], np.argsort(first)[rows]
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #e3381e9d
 def read_graph(points, features, sets):
     "Nodes `(A, 2)` of each arc, and the arc `(N,)` of each row."
     if features.shape[1] > 1:
@@ -406,7 +406,7 @@ def read_graph(points, features, sets):
     ends = classes(2 * n, meet).reshape(2, n).T
     return simplified(ends, rows, SHORT * sets.size, few(sets.size) + 1)
 
-
+# %% ../../nbs/08_branches/24_graph.ipynb #fc021209
 def graph_of_pieces(points, features, piece, log_odds=LOG_ODDS, window=None):
     "Nodes, ends, membership, odds and size of `Branches`, found inside each `piece` `(N,)`."
     ends, membership, nodes, size = [], np.empty(len(points), dtype=int), 0, 0

@@ -30,7 +30,7 @@ def window_size(n, width):
     "Rows of a window if there are `n` rows: `width` times `n^(2/3)`, sixteen at least."
     return int(min(n, max(16, width * n ** (2 / 3))))
 
-
+# %% ../../nbs/08_branches/23_level_sets.ipynb #dc5a8a51
 def windows_of(features, size):
     "Windows of about equal feature; `features` `(N, n)`."
     N = len(features)
@@ -65,7 +65,7 @@ def linked(rows, sets, other_rows, other_sets):
         sets[a].sum(axis=0), other_sets[b].sum(axis=0)
     )
 
-
+# %% ../../nbs/08_branches/23_level_sets.ipynb #232bac10
 class WindowSets(Storage):
     "`windows` cut into sets by `labels`, and links of sets in overlapping windows; never changed."
 
@@ -147,7 +147,7 @@ def border_of(distance, side):
         inside.append(np.any(own[near] & (far[near] != far[:, None]), axis=1) & own)
     return np.count_nonzero(border), min(map(np.count_nonzero, inside))
 
-
+# %% ../../nbs/08_branches/23_level_sets.ipynb #4c7e1ac2
 def neck_evidence(distance, labels):
     "Log odds that few rows `(n,)` lie at the border of the sets `labels`, @eq-neck; `distance` is `(n, n)`."
     least = np.inf
@@ -157,12 +157,12 @@ def neck_evidence(distance, labels):
         least = min(least, odds if border < inside else -odds)
     return float(least)
 
-
+# %% ../../nbs/08_branches/23_level_sets.ipynb #2d69abc7
 def one_to_one(links):
     "Whether each of the sets of two windows has one link `(s, t)`."
     return np.all(links.sum(axis=0) == 1) and np.all(links.sum(axis=1) == 1)
 
-
+# %% ../../nbs/08_branches/23_level_sets.ipynb #a6906e33
 def carried(points, windows, best, price):
     "Cut that each window gets from those before it, or None; `best` holds the windows' own cuts."
     found, rows, sets, start = [None] * len(windows), None, None, 0
@@ -183,7 +183,7 @@ def carried(points, windows, best, price):
                 found[i], rows, sets = (evidence, labels), w, labels
     return found
 
-
+# %% ../../nbs/08_branches/23_level_sets.ipynb #0e5d86fe
 def with_carried(points, windows, candidates, price):
     """The candidates of windows and, where none has evidence, the cut of a window beside it; `points` `(N, m)`."""
     best = [max(cuts, key=lambda cut: cut[0]) for cuts in candidates]

@@ -30,7 +30,7 @@ def gap_chance(k):
     "Chance `p_k` that no edge to `k` neighbours bridges a gap between random points of a line."
     return 2.0 ** (1 - k) * betainc(k, k, 1 / 3)
 
-
+# %% ../../nbs/08_branches/22_walk.ipynb #69faf57d
 def few(n):
     "Rows `ceil(log2 n)` whose distance is the length of a row in a window; a set has more rows."
     return max(2, min(int(np.ceil(np.log2(max(n, 2)))), n - 1))
@@ -40,13 +40,13 @@ def distances(points):
     "Distances `(n, n)` between points `(n, m)`."
     return squareform(pdist(points))
 
-
+# %% ../../nbs/08_branches/22_walk.ipynb #65fd6fa6
 def quantile(values, share):
     "Number below which about this share of `values` `(n,)` lies, in a tenth of the time of numpy's."
     place = round(share * (len(values) - 1))
     return np.partition(values, place)[place]
 
-
+# %% ../../nbs/08_branches/22_walk.ipynb #dedbf39f
 def nearest_of(distance, k):
     "Distances `(r, k)` of some rows to their `k` nearest others, in increasing order."
     r, n = distance.shape
@@ -60,7 +60,7 @@ def nearest_of(distance, k):
     near.sort(axis=1)
     return np.maximum(near[:, 1 : k + 1], 1e-12 * distance.max() + 1e-150)  # rows may coincide
 
-
+# %% ../../nbs/08_branches/22_walk.ipynb #c92da1c1
 def inverse_dimension(near):
     "Mean of log(last / nearer distances) of each row of `near`: one over the dimension on average."
     return np.maximum(np.log(near[:, -1:] / near[:, :-1]).mean(axis=1), 1e-3)
@@ -73,7 +73,7 @@ def lengths_of(distance, k):
     near = nearest_of(distance, k)
     return near[:, -1], inverse_dimension(near)
 
-
+# %% ../../nbs/08_branches/22_walk.ipynb #9562a5d8
 def within_reach(distance, length):
     "The largest of the `distance` `(n, n)` of two rows and their `length` `(n,)`."
     reach = np.maximum(distance, length)
@@ -170,7 +170,7 @@ def gap_evidence(distance, length, rows, others, bridge, k):
     held = max(counted, k, k * np.exp(power))
     return max(1, facing.sum() / counted) * (held - k - k * np.log(held / k))
 
-
+# %% ../../nbs/08_branches/22_walk.ipynb #e4c991ce
 def rows_beside(features, labels):
     "Fewest rows of a set that lie in the range of another, and the other way round."
     sets = [features[labels == c] for c in range(labels.max() + 1)]
@@ -197,7 +197,7 @@ def joins_of(reach, least=0):
         if min(size[a], size[b]) > least
     ]
 
-
+# %% ../../nbs/08_branches/22_walk.ipynb #c7a7d862
 def parted(joins, distance):
     "Labels `(n,)` of the sets on both sides of some `joins`; other rows go with the nearest of these."
     labels = np.zeros(len(distance), dtype=int)
@@ -209,7 +209,7 @@ def parted(joins, distance):
     labels[lost] = labels[kept[distance[np.ix_(lost, kept)].argmin(axis=1)]]
     return np.unique(labels, return_inverse=True)[1]
 
-
+# %% ../../nbs/08_branches/22_walk.ipynb #c0a3230c
 def rows_facing(distance, features, start, middle, stop, bridge):
     """`rows_beside` of the rows on both sides of a `bridge` at most twice as far from the other side."""
     if not rows_beside(features[start:stop], np.arange(start, stop) >= middle):
@@ -218,7 +218,7 @@ def rows_facing(distance, features, start, middle, stop, bridge):
     rows = start + np.flatnonzero(np.r_[across.min(axis=1), across.min(axis=0)] <= 2 * bridge)
     return rows_beside(features[rows], rows >= middle)
 
-
+# %% ../../nbs/08_branches/22_walk.ipynb #beab7915
 def bridges_of(distance, features):
     """Cuts of a window at its longest bridges, surest first; `distance` `(n, n)`, `features` `(n, p)`."""
     n, k = len(distance), few(len(distance))

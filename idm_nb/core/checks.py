@@ -82,7 +82,7 @@ def check_entries(X, name):
             f"in (dates - dates[0]) / np.timedelta64(1, 'D'), or use idm_nb.TableMap with a data frame"
         )
 
-
+# %% ../../nbs/appendix/A_checks.ipynb #831c9084
 def plain_table(X, name="X"):
     "`X` with masked entries as NaN; raises an error that names entries that are not numbers."
     if isinstance(X, np.ma.MaskedArray):
@@ -116,7 +116,7 @@ def require_spread(size, name):
         told = f"{name} spreads over {size:.3g}: products of such differences are no numbers"
         raise ValueError(f"{told}; pass {name} / {size:.0e}")
 
-
+# %% ../../nbs/appendix/A_checks.ipynb #5acb028a
 def check_features(y, n_points, name="y", *, gaps=False):
     "Feature values `y` as a float64 array `(N, n)`, checked against the number of points."
     if y is None:
@@ -164,7 +164,7 @@ def check_groups(groups, n_rows, least=2):
         raise ValueError(f"groups has {count}: at least {least} different ones are needed")
     return labels
 
-
+# %% ../../nbs/appendix/A_checks.ipynb #991fcc0f
 def check_weights(sample_weight, X):
     "Weights `(N,)` of the rows `X`, zero or more, or None if all are one."
     if sample_weight is None:
@@ -216,7 +216,7 @@ def check_new(record, X, *, accept_sparse=False, fitting=False, least=1):
         return X
     return canonical(X) if X.shape[1] > MOST_AXES else np.asarray(X.toarray(), dtype=float)
 
-
+# %% ../../nbs/appendix/A_checks.ipynb #c5c2d92d
 def check_matrix(record, X, reset):
     "Distances or a kernel `X`, dense or sparse, checked for `fit` (`reset`) or as new rows."
     X = validate_data(

@@ -194,7 +194,7 @@ def main_difference(X, values, branch):
         found = found * np.sign(found[np.abs(found).argmax()])
     return found / np.linalg.norm(found)
 
-
+# %% ../../nbs/appendix/E_pictures.ipynb #9f8a3a40
 def viewing_axes(embedding, features, branch):
     """Two directions of a map in which to look at it; `embedding` `(N, k)`, `features` `(N, n)`, `branch` `(N,)`."""
     axes = np.eye(max(embedding.shape[1], 2))[: embedding.shape[1], :2]
@@ -215,7 +215,7 @@ def branch_legend(ax, shown):
     place = dict(loc="center left", bbox_to_anchor=(1, 0.5), ncols=1 + len(counts) // 12)
     ax.legend(title="branch", frameon=False, fontsize=8, **place)
 
-
+# %% ../../nbs/appendix/E_pictures.ipynb #5bf273da
 def colour_bar(ax, shown, label):
     "A bar at `ax` with the values of a `Colouring`, `shown`, and a `label`; angles in degrees."
     from matplotlib.cm import ScalarMappable

@@ -38,7 +38,7 @@ def is_spectrum(X):
         inner = np.nansum(centered[:, 1:] * centered[:, :-1], axis=0)
         return bool(np.nanmedian(inner / (length[1:] * length[:-1])) > 0.95)
 
-
+# %% ../../nbs/appendix/D_rows.ipynb #34cd3727
 def fingerprints(X):
     "Rows `(N, m)` that are equal where those of `X` are: 16 bytes for each row of a wide table."
     if not is_wide(X):
@@ -52,7 +52,7 @@ def fingerprints(X):
             found[k] = np.frombuffer(code.digest(), dtype=np.uint8)
     return found
 
-
+# %% ../../nbs/appendix/D_rows.ipynb #01e568d9
 class RowLookup(Storage):
     "Look-up of exact copies of training rows `(N, m)`, or of their fingerprints."
 
@@ -87,7 +87,7 @@ def distinct_rows(X):
     inverse = np.argsort(order)[inverse.ravel()]
     return first[order], inverse, np.bincount(inverse)
 
-
+# %% ../../nbs/appendix/D_rows.ipynb #df0afd6c
 def distances_to_mean(X, mean=None):
     "Euclidean distances `(N,)` of the rows of a dense or sparse table from their `mean`, or from `(m,)`."
     if not sp.issparse(X):
@@ -96,7 +96,7 @@ def distances_to_mean(X, mean=None):
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() - 2 * (X @ mean) + mean @ mean
     return np.sqrt(np.maximum(squares, 0))
 
-
+# %% ../../nbs/appendix/D_rows.ipynb #4c34e0c1
 def canonical_rows(X):
     "Distinct rows in an order that depends on neither the order of the table nor its axes."
     found = np.unique(fingerprints(X), axis=0, return_index=True, return_inverse=True)
@@ -105,7 +105,7 @@ def canonical_rows(X):
     order = np.argsort(np.rint(1e9 * length / max(length.max(), 1e-300)), kind="stable")
     return first[order], np.argsort(order)[inverse]
 
-
+# %% ../../nbs/appendix/D_rows.ipynb #4df7ee61
 def mean_of(label, values, weight):
     "Weighted mean `(n, k)` of the `values` `(N, k)` of each label, zero without weight; weights `(n,)`."
     mass = np.bincount(label, weight)
@@ -134,7 +134,7 @@ def column_blocks(X, mean, width):
         block = X[:, piece]
         yield piece, (block.toarray() if sp.issparse(X) else block) - mean[piece]
 
-
+# %% ../../nbs/appendix/D_rows.ipynb #a1f7c58f
 def inner_products(X, mean, scale=1.0):
     "Lower triangle `(N, N)` of the inner products of rows, less their `mean` and times `scale`."
     gram = np.zeros((X.shape[0],) * 2, order="F")
@@ -143,7 +143,7 @@ def inner_products(X, mean, scale=1.0):
         gram = dsyrk(1.0, block.T, beta=1.0, c=gram, trans=1, lower=1, overwrite_c=1)
     return gram
 
-
+# %% ../../nbs/appendix/D_rows.ipynb #4e9a6faa
 def wide_axes(X, mean, most):
     "Principal axes `(m, r)` of a dense or CSC `X` `(N, m)` with column means `mean`."
     (N, m), width = X.shape, max(X.shape[0], most)
@@ -308,7 +308,7 @@ def lengths_beyond(rows, X, coordinates):
         found -= np.einsum("ij,ij->i", coordinates, coordinates)
     return np.maximum(found, 0)
 
-
+# %% ../../nbs/appendix/D_rows.ipynb #9b35c389
 def without_own(coordinates, beyond):
     """Coordinates `(n, k)` on axes found without the row itself, to first order, and squared lengths `(n,)` beyond."""
     total = np.einsum("ij,ij->i", coordinates, coordinates) + beyond
@@ -321,7 +321,7 @@ def without_own(coordinates, beyond):
     found *= coordinates
     return found, total - np.einsum("ij,ij->i", found, found)
 
-
+# %% ../../nbs/appendix/D_rows.ipynb #baa95128
 def stretched(rows, stretch):
     "TrainingRows `rows` that are not wide, with points multiplied by `stretch` `(m, k)`."
     X = rows.X if rows.lent is None else rows.lent
@@ -359,7 +359,7 @@ def spread_rows(points, count, rng):
     rest = np.setdiff1d(np.arange(len(points)), found)  # equal to rows that were drawn
     return np.r_[found, rng.permutation(rest)[: count - len(found)]]
 
-
+# %% ../../nbs/appendix/D_rows.ipynb #5572902b
 def landmark_rows(X, landmarks, random_state=None):
     "Indices of the landmarks, the rows that represent all rows; `X` `(N, m)`, `landmarks` `(n,)`."
     N = X.shape[0]
@@ -403,7 +403,7 @@ def fresh_rows(kept, X, y, groups, weight, random_state):
     rows = check_random_state(random_state).permutation(np.flatnonzero(free))[: len(kept)]
     return (X[rows], y[rows]) if len(rows) >= FEWEST_FRESH else None
 
-
+# %% ../../nbs/appendix/D_rows.ipynb #65678ef6
 def on_far_rows(rows, numbers, what):
     "List of a sentence on the far rows of TrainingRows `rows` with `numbers` `(N,)`; `what` is fitted."
     far = numbers[np.isfinite(rows.given).all(axis=1) & ~rows.asked]

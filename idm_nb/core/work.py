@@ -27,7 +27,7 @@ def labels_of(groups, n):
     "Labels 0, 1, ... `(n,)` of the groups of the rows; for None every row is its own group."
     return np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1].ravel()
 
-
+# %% ../../nbs/appendix/B_work.ipynb #98f885e3
 def sums_by(labels, values, count=0):
     "Sums `(n, k)` of the rows of `values` `(N, k)` with each label; at least `count` labels."
     return np.stack([np.bincount(labels, column, count) for column in values.T], axis=1)
@@ -103,7 +103,7 @@ def on_stop(act):
         for number, handler in kept.items():
             signal.signal(number, handler)
 
-
+# %% ../../nbs/appendix/B_work.ipynb #431d4f89
 @contextmanager
 def undisturbed():
     "In this block signals to stop wait until it ends; yields the list of those that wait."

@@ -141,7 +141,7 @@ def regressor_of(regressor, seed, n_jobs, verbose):
     candidates = regressor if is_auto(regressor) else [regressor]
     return FeatureRegressor(candidates, random_state=seed, n_jobs=n_jobs, verbose=verbose)
 
-
+# %% ../../nbs/09_map/28_estimator.ipynb #bd060dd2
 FLOWS = {"closed": ClosedFlow, "diffusion": DiffusionFlow}
 
 
@@ -183,7 +183,7 @@ def names_of(y):
     names = list(getattr(y, "columns", [getattr(y, "name", None)]))
     return names if all(isinstance(name, str) for name in names) else None
 
-
+# %% ../../nbs/09_map/28_estimator.ipynb #773d79c0
 def prepare(model, options, X, y, sample_weight, groups):
     """Prepared rows, rows for the errors or None, facts of the table, and the name of the feature."""
     names = names_of(y)

@@ -73,7 +73,7 @@ def error_beside(places, y):
     near = nearest_others(places, min(N_NEAR, len(y) - 1))[0]
     return np.mean(np.sum((y[near].mean(axis=1) - y) ** 2, axis=1))
 
-
+# %% ../../nbs/09_map/27_fitted_map.ipynb #8548e7f9
 def centred(values, piece):
     "Values `(k, n)` less their means in each `piece` `(k,)`."
     return values - (sums_by(piece, values) / np.bincount(piece)[:, None])[piece]

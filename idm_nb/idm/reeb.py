@@ -225,7 +225,7 @@ def count_in_words(n, word):
     "A number and a noun."
     return f"{n} {word}" + ("" if n == 1 else "es" if word == "branch" else "s")
 
-
+# %% ../../nbs/09_map/29_reeb_graph.ipynb #304710e8
 def pieces_in_words(graph):
     "Pieces of a `ReebGraph`, and the branches of each."
     found = {}
@@ -248,7 +248,7 @@ def pieces_in_words(graph):
     few = len(graph.candidates)
     return words + (f"; {count_in_words(few, 'candidate')}" if few else "")
 
-
+# %% ../../nbs/09_map/29_reeb_graph.ipynb #030c3c47
 def graph_in_words(graph, support):
     "Sentences on pieces, pairs of branches that are not apart by distance alone, and candidates."
     says = pieces_in_words(graph)
@@ -287,7 +287,7 @@ def noise_variance(points, values):
     of_row = N * np.sum((1 / square.size - slope) * half, axis=1)
     return float(of_row.mean()), float(of_row.std() / np.sqrt(N))
 
-
+# %% ../../nbs/09_map/29_reeb_graph.ipynb #007f2920
 def warn_of_noise(graph):
     "Warn if noise spreads the heights of a `ReebGraph` over more than the shortest branch that is kept."
     found = graph.found

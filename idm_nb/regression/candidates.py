@@ -172,7 +172,7 @@ def seeded(regressor, seed):
         model.set_params(**{name: rng.randint(2**31 - 1)})
     return model
 
-
+# %% ../../nbs/07_estimates/17_candidates.ipynb #3da839c7
 def fit_counted(model, X, y, sample_weight=None):
     "Fit a regressor, `model`, to `X` and `y`, whose rows count `sample_weight` times; returns it."
     if sample_weight is None:
@@ -255,7 +255,7 @@ def for_file(make, model):
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         return model  # saving it raises an error that says why
 
-
+# %% ../../nbs/07_estimates/17_candidates.ipynb #b26e3ede
 class TreeRegressor(RegressorMixin, Storage, BaseEstimator):
     "Base of regressions by the trees of scikit-learn's `models_`; a file holds the arrays `trees_`."
 
@@ -269,7 +269,7 @@ class TreeRegressor(RegressorMixin, Storage, BaseEstimator):
         found = [model.predict(X) for model in getattr(self, "models_", self.trees_)]
         return np.hstack([part.reshape(X.shape[0], -1) for part in found])
 
-
+# %% ../../nbs/07_estimates/17_candidates.ipynb #092c1eff
 class Boosting(TreeRegressor):
     "Gradient boosting (scikit-learn's) for one feature or several, one after the other."
 
@@ -309,7 +309,7 @@ class Forest(TreeRegressor):
     def predict(self, X):
         return super().predict(X.astype(np.float32))  # as scikit-learn compares them
 
-
+# %% ../../nbs/07_estimates/17_candidates.ipynb #f3a5fc54
 class ForestEstimate(CrossFitted):
     "Random forest whose held-out values are out of bag, or by folds where rows form groups."
 

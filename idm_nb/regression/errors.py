@@ -30,7 +30,7 @@ def likelihood_weights(terms, squares, mass, share, n_steps=300):
         weights = weights * np.sqrt(gain / np.maximum(inverse @ terms, 1e-300))
     return weights
 
-
+# %% ../../nbs/07_estimates/19_errors.ipynb #ce95a367
 def weighted(terms, weights, share):
     "Variances `(q, f)` of `terms` `(k, q, f)` by `weights` `(k,)`, and the `share` of the constant."
     return (1 - share) * np.tensordot(weights, terms, axes=1) + share
@@ -46,7 +46,7 @@ def ranked_ratios(terms, squares, mass, share, groups, random_state=0):
     order = np.argsort(ratios)
     return ratios[order], np.cumsum(mass[order]) / mass.sum() * n / (n + 1)
 
-
+# %% ../../nbs/07_estimates/19_errors.ipynb #069302f9
 def quantile_of(ratios, ranks, coverage):
     "Quantile `coverage` of sorted `ratios` with `ranks`; beyond the largest, by Student's distribution."
     place, last = np.searchsorted(ranks, coverage), ranks[-1]
@@ -55,7 +55,7 @@ def quantile_of(ratios, ranks, coverage):
     here, there = stats.t.ppf((1 + np.array([coverage, last])) / 2, last / (1 - last))
     return float(ratios[-1] * here / there)
 
-
+# %% ../../nbs/07_estimates/19_errors.ipynb #4a469824
 class PosteriorVariance(Storage):
     "Posterior variance of a Gaussian kernel as wide as the median distance between `points` `(N, k)`."
 

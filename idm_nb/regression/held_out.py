@@ -29,7 +29,7 @@ def half_step(values):
     "Half of the smallest difference between values `(N,)`; held-out values that are nearer are right."
     return 0.5 * np.diff(np.unique(values)).min() if np.ptp(values) else 0.0
 
-
+# %% ../../nbs/07_estimates/18_held_out.ipynb #afe50752
 def held_out_rows(rows, values, random_state=0):
     "`HeldOut` of the rows as they were given; `values` `(k, n)`."
     groups = rows.groups_of_known()
@@ -38,7 +38,7 @@ def held_out_rows(rows, values, random_state=0):
     equal = np.arange(len(values)) if groups is None else groups  # equal rows are one unit
     return HeldOut(rows.given[rows.asked], values[rows.place], of_rows(equal), counts, random_state)
 
-
+# %% ../../nbs/07_estimates/18_held_out.ipynb #267fd893
 def visible_share(n):
     "Smallest share of the variation that `n` rows or groups distinguish from chance, @eq-visible."
     if n < 8:
@@ -47,7 +47,7 @@ def visible_share(n):
     found = DEPENDENT * np.arctanh(t / np.sqrt(t**2 + n - 2))
     return float(np.tanh(found + stats.norm.isf(0.05) / np.sqrt(n - 3)) ** 2)
 
-
+# %% ../../nbs/07_estimates/18_held_out.ipynb #1fb91cfe
 def test_size(n):
     "Number of new rows or groups that the range of a share speaks of, for `n` known ones."
     return max(2, round(n / TEST_SHARE))
@@ -181,7 +181,7 @@ def some_of(order, labels, n, least):
     sizes = np.cumsum(np.bincount(labels)[order])
     return order[: max(least, np.searchsorted(sizes, n, side="right"))]
 
-
+# %% ../../nbs/07_estimates/18_held_out.ipynb #0139d721
 def learning_curve(
     part, X, y, held_out, *, sample_weight=None, groups=None, bounds=None, seed=0, n_jobs=None
 ):

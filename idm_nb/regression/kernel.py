@@ -29,7 +29,7 @@ def share_explained(y, residuals, weights=None):
     spread = np.sum(w @ (y - np.average(y, axis=0, weights=w)) ** 2)
     return float(1 - np.sum(w @ residuals**2) / max(spread, 1e-300))
 
-
+# %% ../../nbs/07_estimates/16_estimates.ipynb #35b63906
 class FeatureEstimate(Storage, ABC):
     "Estimate of features, with held-out `residuals_` `(N, n)` made of `seen_` rows."
 
@@ -67,7 +67,7 @@ def mean_of_others(features, groups=None, weights=None):
     rest = np.maximum(w.sum() - np.bincount(label, w), 1e-300)
     return ((sums.sum(axis=0) - sums) / rest[:, None])[label]
 
-
+# %% ../../nbs/07_estimates/16_estimates.ipynb #fb05e795
 def left_out(residuals, rest, groups=None):
     "Residuals without the row, or its whole group `(N,)`, @eq-left-out; `residuals` `(N, n)`, `rest` `(b, g)`."
     # a row that determines its own value
@@ -92,7 +92,7 @@ def solved(K, target):
         raise np.linalg.LinAlgError("the kernel matrix is not positive definite")
     return dpotrs(root, target, lower=1)[0], dpotri(root, lower=1, overwrite_c=1)[0]
 
-
+# %% ../../nbs/07_estimates/16_estimates.ipynb #f4e7c2de
 def of_inverse(inverse):
     "The `rest` of `left_out` for kernel regression, from `(K + lambda)^-1` in its lower half."
     first, last = np.maximum, np.minimum
@@ -102,7 +102,7 @@ def of_inverse(inverse):
         else inverse[first(rows[:, :, None], rows[:, None]), last(rows[:, :, None], rows[:, None])]
     )
 
-
+# %% ../../nbs/07_estimates/16_estimates.ipynb #0cf6145d
 def of_factor(U, weight=1.0):
     "The `rest` of `left_out` for `H = U diag(weight) U'` with `U` `(N, q)` and `weight` `(q,)`."
     weight = np.broadcast_to(weight, U.shape[1])
@@ -149,7 +149,7 @@ def smoother_input(sample_weight, groups, n):
     s = np.ones(n) if sample_weight is None else np.sqrt(sample_weight)
     return labels, None if labels.max() == n - 1 else labels, s
 
-
+# %% ../../nbs/07_estimates/16_estimates.ipynb #e88c6217
 class CrossTuned(FeatureEstimate):
     "Estimate by a smoother whose parameters are chosen outside the fold they are used for."
 
@@ -207,7 +207,7 @@ def in_tens(groups, n):
     order = np.random.default_rng(0).permutation(labels.max() + 1)
     return labels_of(order[labels] % max(5, n // 10), n)
 
-
+# %% ../../nbs/07_estimates/16_estimates.ipynb #8d3ec91a
 class RowSpectrum:
     "Singular value decomposition of the weighted rows `s (X - mean)`, for dense or sparse `X`."
 
@@ -307,7 +307,7 @@ def squared_distances(first, second):
         np.fill_diagonal(square, 0)
     return square
 
-
+# %% ../../nbs/07_estimates/16_estimates.ipynb #97bdbcb8
 def gaussian(first, second, length=1.0):
     "Kernel matrix `exp(-|x - x'|^2 / (2 length^2))` of the points `first` and `second`."
     middle = np.median(second, axis=0)  # distances do not depend on the origin, their rounding does
@@ -454,7 +454,7 @@ class KernelSmoother(Storage):
     def predict(self, X):
         return self.kernel.predict(self.moved(X))
 
-
+# %% ../../nbs/07_estimates/16_estimates.ipynb #817aeda9
 class StretchedKernel(KernelSmoother):
     "Kernel regression on data stretched by the mean outer product of its own derivative."
 

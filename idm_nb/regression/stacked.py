@@ -106,7 +106,7 @@ def worth_trying(n_rows, n_columns, n_values):
         names += ["lengths"] + ["boosting"] * (n_rows >= ROWS_FOR_BOOSTING)
     return names
 
-
+# %% ../../nbs/07_estimates/20_stacked.ipynb #b7e083d2
 def unique_names(kinds):
     "Names of candidates: built-in ones keep theirs; classes that occur twice, or are named so, get numbers."
     own = [type(kind).__name__.lower() for kind in kinds if not isinstance(kind, str)]
@@ -119,7 +119,7 @@ def unique_names(kinds):
         names.append(name)
     return names
 
-
+# %% ../../nbs/07_estimates/20_stacked.ipynb #274e99aa
 def unfitted(kind, seed):
     "The unfitted `FeatureEstimate` of a candidate."
     if isinstance(kind, str):
@@ -127,7 +127,7 @@ def unfitted(kind, seed):
     own = isinstance(kind, FeatureEstimate) and not isinstance(kind, BaseEstimator)
     return deepcopy(kind) if own else CrossFitted(kind, random_state=seed)
 
-
+# %% ../../nbs/07_estimates/20_stacked.ipynb #dd66d9e9
 def takes_columns(part, n_rows, table):
     "Does the candidate `part` receive the columns of a wide `table`, of `n_rows`, not coordinates?"
     tall = not sp.issparse(table) and table.shape[1] <= n_rows
@@ -224,7 +224,7 @@ class Estimated:
 
     novel = property(lambda self: self.posterior > self.mixture.errors.largest)
 
-
+# %% ../../nbs/07_estimates/20_stacked.ipynb #4fea4001
 class Predicts(OfTable):
     "Base of regressors whose `place(X)` returns the `values`, `errors` and `novel` of rows."
 

@@ -67,7 +67,7 @@ def about_half(verdict):
         was = f"{verdict.half:.2g} times as large" + ", perhaps by chance" * (not verdict.falls)
     return [f"With half of the {verdict.units}, the error of the prediction was {was}."]
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #a73d3271
 def about_near_rows(verdict):
     "Sentences of a `Verdict` about the nearest rows."
     near, what = verdict.nearest, verdict.what
@@ -120,13 +120,13 @@ def about_share(verdict):
         found += ", and is enough for predictions" * line_is_enough(verdict)
     return [found + ".", *about_few(verdict)]
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #61519370
 def line_is_enough(verdict):
     "Does linear regression predict as well as the estimate, or nearly so?"
     as_good = np.sqrt(1 - min(verdict.line, 1)) <= (1 + SMALL) * np.sqrt(1 - verdict.r2)
     return bool(as_good and verdict.low > 0)  # a share that may be zero is enough for nothing
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #f9e08e8c
 def about_few(verdict):
     "Sentence of a `Verdict` about the few rows in which most of the squared error is."
     few, part, others = verdict.few_rows
@@ -222,7 +222,7 @@ def claims(held_out):
     found = dict(r2=held_out.r2, low=low, high=high, chance=chance)
     return dict(found, groups=held_out.n_groups, few_rows=few)
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #d2cf1076
 def judge(estimate, *, cautions=(), names=None):
     "The `Verdict` on a fitted FeatureRegressor, with `cautions` of `audit` and `names` of the features."
     curve = estimate.learning_curve_
@@ -236,7 +236,7 @@ def judge(estimate, *, cautions=(), names=None):
         **claims(estimate.mixture_.claim),
     )
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #261f0b30
 def pooled(verdict, held_out, y, predicted, groups=None):
     "The `verdict` on held-out rows and those kept back, with `y` and `predicted` `(q, n)`, together."
     own = held_out.labels.max() + 1 + labels_of(groups, len(y))
@@ -263,7 +263,7 @@ def far_rows(points):
     wide = np.quantile(np.linalg.norm(points[pairs[0]] - points[pairs[1]], axis=1), 0.9)
     return (near > high + 3 * (high - low)) & (np.exp(near) > wide)
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #4fe142ff
 def near_copies(points):
     "Set `(r,)` of near copies of each of `points` `(r, k)`; None if independent points have as many."
     if len(points) <= 2 * TWELFTH:
@@ -296,7 +296,7 @@ class Dependence:
     alone: float = 0.0
     apart: float = 0.0
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #9dce0c75
 def near_shares(points, y, own):
     "Shares of `y` `(r, n)` that near `points`, and those of other sets, explain; and is less sure?"
     mixed = np.random.default_rng(0).permutation(len(y))  # else equal distances favour the order
@@ -310,7 +310,7 @@ def near_shares(points, y, own):
     sure = loss.mean() > 3 * loss.std() / np.sqrt(len(loss))
     return (*(share_explained(y[asked], m) for m in missed), sure)
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #fe66fd69
 def dependence(kind, points, y, own, columns=()):
     "The `Dependence` of rows in sets `own` `(r,)`, if near `points` of others explain less of `y`."
     alone, apart, sure = near_shares(points, y, own)
@@ -331,12 +331,12 @@ def groupings(cells):
     enough = lambda own: FEWEST_GROUPS <= effective(own) <= len(own) / 2
     return [*{v.tobytes(): (v, columns) for columns, v in found.items() if enough(v)}.values()]
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #bc0c57d0
 def share_of_own(near, own):
     "Share of rows whose nearest other row, `near` `(r,)`, is in the same set of `own` `(r,)`, beyond chance."
     return np.mean(own[near] == own) - np.mean(np.bincount(own)[own] / len(own))
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #c1087a83
 def alike_by_columns(X, y, cells):
     "The `Dependence` of rows `X` with equal `cells` `(r, m)`, near each other in others; or None."
     nearest_row = lambda Z: nearest_others(Z, 1)[0][:, 0]
@@ -365,7 +365,7 @@ def sorted_by(cells):
         tied &= np.all(steps[:, one_way] == 0, axis=1)
     return found
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #e668ba70
 def alike_in_order(points, y, given, cells):
     "The `Dependence` of rows that follow each other, beyond a sort of `given` features or `cells`; or None."
     own = 10 * np.arange(len(y)) // len(y)
@@ -379,7 +379,7 @@ def alike_in_order(points, y, given, cells):
     close = usual.any() and np.mean(step[usual > 0] / usual[usual > 0]) < 0.5
     return found if close or not keys else None
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #5073f7f3
 def are_copied(points, X):
     "The `Dependence` of near copies among `points` `(r, k)`, also by ranks in columns of `X`; or None."
     ranks = [np.unique(v, return_inverse=True)[1] * v.std() / v.size for v in X.T]
@@ -388,7 +388,7 @@ def are_copied(points, X):
     if copies is not None and (not ranks.size or near_copies(ranks) is not None):
         return Dependence("copies", copies)
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #b321195e
 def dependent_rows(rows, table=None):
     "The `Dependence` of TrainingRows, with a `table` `(N, m)` of numbers if given; or None."
     first = np.unique(rows.inverse, return_index=True)[1]
@@ -420,7 +420,7 @@ def pursued(X, y, most):
         left = y - X[:, chosen] @ np.linalg.lstsq(X[:, chosen], y, rcond=None)[0]
     return chosen
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #3625be5b
 def close_columns(X, y):
     "Columns of `X` `(N, m)` that leave at most 3 % of the deviation of `y` `(N,)`, or of its ranks."
     found, table = set(), np.c_[y, X]
@@ -432,7 +432,7 @@ def close_columns(X, y):
         )
     return [int(j) for j in found] if len(np.unique(y)) > DISTINCT else []
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #33a0b97f
 def leaking_columns(X, y):
     "Columns of `X` `(N, m)` that give a feature `y` `(N,)` away, as a sum of multiples or by order."
     centered, target = X - X.mean(axis=0), y - y.mean()
@@ -466,7 +466,7 @@ def likely_columns(X, y):
     likely = np.sort(np.argsort(-score, kind="stable")[: 10 * PURSUED])
     return likely, X[:, likely].toarray() if sp.issparse(X) else X[:, likely]
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #a3c97f5c
 ZEROS = 0.1  # share of zeros from which a column holds them by nature
 
 
@@ -485,7 +485,7 @@ def coded_gaps(X):
                 found.append((int(j), float(sign * values[0, j])))
     return found
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #d94e3b27
 def uneven_column(X):
     "Number of the column that varies most and how many times more than most, where that is above N."
     spread = X.std(axis=0)
@@ -506,7 +506,7 @@ def dimension_of(y):
     growth = np.log2(distance[:, -1] / distance[:, width // 2 - 1]).mean()
     return float(1 / max(growth, 1e-300))
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #5d6e6123
 def on_features(y):
     "Sentence on several features `y` `(r, n)` whose values fill an area."
     if y.shape[1] > 1 and dimension_of(y) > 1.5:
@@ -523,7 +523,7 @@ def listed(words):
     text = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
     return text[0].upper() + text[1:]
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #5a61991e
 def on_columns(X, y, name, features):
     "Sentences on columns of `X` `(N, m)` with a `name`, and `features`, the names of `y` `(N, n)`."
     for feature, what in zip(y.T, features):
@@ -582,7 +582,7 @@ def on_groups(rows, found, name, what):
             f"and held out together in every test.",
         )
 
-
+# %% ../../nbs/07_estimates/21_verdict.ipynb #718ae8c0
 def on_scales(rows, name):
     "Sentence on a column of TrainingRows that varies much more than the others; far rows do not count."
     if not is_wide(rows.X) and (found := uneven_column(rows.X[rows.known])):

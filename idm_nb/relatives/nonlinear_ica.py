@@ -301,7 +301,7 @@ def kernel_reach(dimension):
     "Neighbours for which a Gaussian is above 1e-4, in effective numbers of neighbours."
     return 1.3 * (-np.log(1e-4)) ** (dimension / 2) / gamma(dimension / 2 + 1)
 
-
+# %% ../../nbs/10_relatives/32_nonlinear_ica.ipynb #0f7d278b
 def checked_sizes(model, n_rows, dimension, grid):
     "Number of components and of neighbours, all and effective ones, and the checked `keep_self`."
     n = check_number("n_components", model.n_components, 1, integer=True)
@@ -318,7 +318,7 @@ def checked_sizes(model, n_rows, dimension, grid):
     k = check_number("n_neighbors", k, 2, integer=True)
     return min(n, n_rows - 1), k, effective, keep_self
 
-
+# %% ../../nbs/10_relatives/32_nonlinear_ica.ipynb #969091a0
 class MetricMap(SpectralMap):
     "Base of the maps of this part, each with a metric that is estimated from the data."
 

@@ -44,7 +44,7 @@ def aligned_views(clouds):
         views.append(view / np.linalg.norm(view, axis=1).max())
     return views
 
-
+# %% ../../nbs/09_map/31_explorer.ipynb #8afd126b
 def facing(embedding, features, branch):
     "A map `(N, k)` with the feature across, branches apart, and the rest in depth, `(N, 3)`."
     axes = viewing_axes(embedding, features, branch)
@@ -63,7 +63,7 @@ def feature_colours(features, name):
         found[name if features.shape[1] == 1 else f"{name} {j}"] = Colouring(values)
     return found
 
-
+# %% ../../nbs/09_map/31_explorer.ipynb #5ef8c780
 MOST_COLOURS = 50  # columns of a wide table that are shown, those that vary most
 
 
@@ -78,7 +78,7 @@ def columns_shown(X, names, most):
     shown = X[:, chosen].toarray() if sp.issparse(X) else X[:, chosen]
     return shown, [names[j] for j in chosen]
 
-
+# %% ../../nbs/09_map/31_explorer.ipynb #a607bff8
 def colourings(features, held_out, branch, data, names):
     "All colourings of N points, a dict from name to `Colouring`; `data` is `(N, m)`."
     found = feature_colours(features, "feature") | feature_colours(held_out, "held-out feature")
@@ -88,7 +88,7 @@ def colourings(features, held_out, branch, data, names):
         found[name if name not in found else f"{name} (data)"] = Colouring(values)
     return found
 
-
+# %% ../../nbs/09_map/31_explorer.ipynb #a6678076
 def bar_of(shown):
     "Colours `(k, 3)` of a `Colouring`, lowest value first, and the ends, or all names, as text."
     values = shown.values
@@ -201,7 +201,7 @@ def draw(exploration, iteration, point, neighbors, colour):
         colour_bar(panels[1], shown, colour)
     return figure
 
-
+# %% ../../nbs/09_map/31_explorer.ipynb #e2295d04
 def png_of(figure):
     "A figure as PNG bytes."
     buffer = io.BytesIO()
@@ -333,7 +333,7 @@ def packed(array, kind):
     "An array as base64 text, with numbers of a given `kind`."
     return base64.b64encode(np.ascontiguousarray(array, kind).tobytes()).decode()
 
-
+# %% ../../nbs/09_map/31_explorer.ipynb #60bad64d
 def page_data(views, clouds, features, branch, names, colours, neighbors, marks, **more):
     "A dict for the page: `views` `(N, 3)` and colours of rows, and `neighbors` in the two `clouds` `(N, m)`."
     k, n = min(neighbors, len(names) - 1), len(names)
@@ -359,7 +359,7 @@ def page_data(views, clouds, features, branch, names, colours, neighbors, marks,
         **more,
     }
 
-
+# %% ../../nbs/09_map/31_explorer.ipynb #4b2b9c6b
 UNLIKE = 50  # hundredths of a standard deviation by which numbers of two rows are said to differ
 
 
@@ -372,7 +372,7 @@ def marks_of(columns):
         found.append(np.nan_to_num(np.clip(mark, -32000, 32000), nan=-32768))
     return found
 
-
+# %% ../../nbs/09_map/31_explorer.ipynb #41e4eacf
 def check_image(image, m):
     "Raise unless `image` is None or the (height, width) of a picture of `m` pixels."
     if image is not None and np.prod(image) != m:
@@ -403,7 +403,7 @@ def explorer_page(data):
     parts = dict(style=page_file("explorer.css"), script=page_file("explorer.js"))
     return Template(page_file("explorer.html")).substitute(parts, name=name, data=text)
 
-
+# %% ../../nbs/09_map/31_explorer.ipynb #36cd1c5e
 def explorer_html(
     model, y=None, *, names=None, max_points=1500, neighbors=20, max_columns=8, image=None
 ):

@@ -50,7 +50,7 @@ def unit_columns(X):
     constant = length <= np.sqrt(len(X)) * 1e-12 * np.abs(X).max(axis=0)
     return centered * np.where(constant, 0.0, 1 / np.where(constant, 1.0, length))
 
-
+# %% ../../nbs/09_map/30_relevance.ipynb #8ac8ac59
 def projection_shares(functions, units):
     """Share of the variance of columns in the span of functions; `functions` `(N, n)`, `units` `(N, m)`."""
     return np.minimum(np.sum((units.T @ functions) ** 2, axis=1), 1.0)
@@ -64,7 +64,7 @@ def enough_functions(functions, predicted, share=0.95, least=4):
             return count
     return functions.shape[1]
 
-
+# %% ../../nbs/09_map/30_relevance.ipynb #06ebb52a
 def learned_functions(embedding, predicted=None, n_functions="auto"):
     """Leading `n_functions` of a space, orthonormal and of mean zero; `embedding` `(N, k)`, `predicted` `(N, n)`."""
     automatic = is_auto(n_functions)
@@ -80,7 +80,7 @@ def learned_functions(embedding, predicted=None, n_functions="auto"):
         )
     return orth(functions)
 
-
+# %% ../../nbs/09_map/30_relevance.ipynb #42164aff
 def prediction_of(model):
     "Function from rows to predictions `(q, n)`, or to coordinates if there are no predictions."
     call = model.predict if is_regressor(model) else getattr(model, "transform", None)
@@ -159,7 +159,7 @@ def stand_ins(rows, owns, groups, regressor, rng):
         change = surprise[rng.permutation(len(rows))] - surprise
         yield rows[:, own] + np.sqrt(len(rows)) * rows[:, own].std(axis=0) * change
 
-
+# %% ../../nbs/09_map/30_relevance.ipynb #6e6ee58b
 def with_stand_ins(X, own, values):
     "Copy of the rows `X` (array or frame) with `values` `(n, k)` in the columns `own`."
     X = X.copy()
@@ -192,7 +192,7 @@ def shares_with_draws(rows, functions, groups, count, rng):
     draws = [projection_shares(functions[order], units) * enough for order in orders]
     return projection_shares(functions, units) * enough, np.array(draws)
 
-
+# %% ../../nbs/09_map/30_relevance.ipynb #cf864a55
 def growth_of_error(predict, X, y, copies):
     "Growth `(N, p)` of squared errors; each of p `copies` holds the rows once or several times."
     n = len(y)
@@ -200,7 +200,7 @@ def growth_of_error(predict, X, y, copies):
     usual = error(X)
     return np.stack([error(Z).reshape(-1, n).mean(axis=0) - usual for Z in copies], axis=1)
 
-
+# %% ../../nbs/09_map/30_relevance.ipynb #8d3d06c3
 def growth_with_draws(growth, y, groups, count, rng):
     "Relevance `(p,)` by permutation from the `growth` `(N, p)` of errors, and draws `(count, p)`."
     parts = sums_by(labels_of(groups, len(y)), growth)
@@ -224,7 +224,7 @@ def kind_of_relevance(kind, X):
         )
     return ("projection" if many else "permutation") if kind == "auto" else kind
 
-
+# %% ../../nbs/09_map/30_relevance.ipynb #8b4be00e
 def by_projection(model, X, n_functions, groups, count, rng):
     "`shares_with_draws` for the rows `X` and the space that a `model` has learned."
     rows = sp.csr_array(X) if sp.issparse(X) else check_points(X, min_points=8)
@@ -233,7 +233,7 @@ def by_projection(model, X, n_functions, groups, count, rng):
     functions = learned_functions(place, predicted, n_functions)
     return *shares_with_draws(rows, functions, groups, count, rng), []
 
-
+# %% ../../nbs/09_map/30_relevance.ipynb #4c878d14
 def by_permutation(model, X, y, n_rows, regressor, groups, count, rng):
     "`growth_with_draws` for at most `n_rows` of the rows `X`, of each column and of sets of columns."
     rows = check_points(X, min_points=8)
@@ -252,7 +252,7 @@ def by_permutation(model, X, y, n_rows, regressor, groups, count, rng):
     growth = growth_of_error(predict, X, target, copies)
     return *growth_with_draws(growth, target, groups, count, rng), sets
 
-
+# %% ../../nbs/09_map/30_relevance.ipynb #dd8bebe8
 def step_down(values, draws, level):
     "Threshold and corrected p-values of Westfall and Young; `values` `(m,)`, `draws` `(n, m)`."
     if not len(draws):  # no test
