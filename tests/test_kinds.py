@@ -4,6 +4,8 @@ Cells are made, or copied from public tables: weather stations (wind in degrees,
 rentals of Fanaee-T and Gama (hours, weekdays), air quality with detection limits, race results.
 """
 
+import re
+
 import anndata as ad
 import numpy as np
 import pandas as pd
@@ -36,11 +38,13 @@ NUMBERS = {
     "a currency": ("price", ["$3.10", "$1200"], (3.1, 1200), ""),
     "percent": ("share", ["12%", "3.5 %"], (0.12, 0.035), ""),
     "ranges": ("age", ["20-29", "30-39", "75+"], (24.5, 34.5), ""),
+    "ranges of a cut": ("income", ["[50, 75)", "(1.2e+03,2e+03]"], (62.5, 1600), ""),
     "of eight": ("score", ["3/8", "5/8"], (3, 5), ""),
     "clock": ("at", ["08:30", "23:45"], (8.5, 23.75), "hours"),
     "half days": ("at", ["3:45 PM", "12:15 AM"], (15.75, 0.25), "hours"),
     "a race": ("time", ["2:08:44", "26:30:00"], (2 + 8 / 60 + 44 / 3600, 26.5), "hours"),
     "a digit of seconds": ("time", ["4:5.1", "4:33.2"], (4 + 5.1 / 60, 4 + 33.2 / 60), "minutes"),
+    "some tenths of seconds": ("time", ["4:33.2", "4:05"], (4 + 33.2 / 60, 4 + 5 / 60), "minutes"),
     "minutes": ("lap", ["1:23.456", "1:20.1"], (1 + 23.456 / 60, 1 + 20.1 / 60), "minutes"),
     "ISO 8601": ("runtime", ["PT1H30M", "P1D"], (5400, 86400), "seconds"),
     "hours and minutes": ("runtime", ["1h 30m", "45min"], (5400, 2700), "seconds"),
@@ -67,12 +71,15 @@ MONTHS = {
     "%B %Y": ["March 2024", "December 2023"],
     "%b-%y": ["Jan-49", "Dec-60"],
     "%YQ%q": ["2000Q1", "2001Q4"],
+    "%Yq%q": ["1960q1", "1961q4"],
     "%Y-Q%q": ["1959-Q1", "2009-Q3"],
     "%G-W%V": ["2020-W53", "2021-W01"],
 }
 
 
-DATES = {  # beyond what nanoseconds hold, 1677 to 2262
+DATES = {  # also beyond what nanoseconds hold, 1677 to 2262
+    "%m/%d/%y %H:%M": ["08/06/20 18:57", "07/31/20 16:50"],
+    "%d/%m/%y": ["01/02/85", "31/12/99"],
     "%Y-%m-%d": ["1588-08-08", "1648-10-24"],
     "%d.%m.%Y": ["31.12.1066", "14.10.2410"],
     "%b %d, %Y": ["Sep 02, 1666", "Nov 05, 2605"],
@@ -86,6 +93,23 @@ def test_dates_months_quarters_and_weeks_are_dates_and_back(form):
     found, _ = typed(pd.Series(cells, name="q"), Style())
     assert plan_of(found).kind == "date" and found.attrs["form"].pattern == form
     assert list(found.attrs["form"].words(days_of(found))) == cells
+
+
+MIXED = {  # of clinical trials, songs and field books: parts are missing, months are words
+    "%Y-%m-%d": ["2014-02", "2014-03-06", "2013-08-09"],
+    "%Y-%m-%dT%H:%M": ["2014-07-02T11:45", "2014-09-15T10:00", "2013-02-18"],
+    "%Y": ["2016", "2015", "2019-07-19"],
+    "%d %B %Y": ["11 May 1875", "01 June 1875", "08 Jun 1875"],
+}
+
+
+@pytest.mark.parametrize("form", MIXED)
+def test_dates_of_a_column_may_lack_parts(form):
+    found, _ = typed(pd.Series(MIXED[form], name="day"), Style())
+    assert found.notna().all() and found.attrs["form"].pattern == form
+    assert (found.dt.year.astype(str) == [re.search(r"\d{4}", c)[0] for c in MIXED[form]]).all()
+    months = pd.Series(["05/13/2024", "13/05/2024"], name="day")  # which is first?
+    assert typed(months, Style())[0].dtype == object
 
 
 OLD = np.array(["1605-11-05", "2345-06-07"], "datetime64[s]")
@@ -121,6 +145,9 @@ NO_NUMBERS = [
     ["3-1", "5-2"],
     ["0/0", "0/1"],
     ["T1", "T2"],
+    ["P02", "P03"],  # plots
+    ["P0001", "P0002"],
+    ["(3, 5)", "(4, 7)"],
 ]
 
 
@@ -236,6 +263,13 @@ def test_a_feature_on_a_circle_of_any_unit(option, turn):
         assert np.minimum(off, turn - off).median() < turn / 1000
 
 
+def test_a_feature_of_months_is_answered_from_january_to_december():
+    month = np.arange(300) % 12 + 1
+    table = pd.DataFrame({"x": np.cos(month * np.pi / 6), "z": np.sin(month * np.pi / 6)})
+    model = TableMap("month", model=KERNEL, random_state=0).fit(table.assign(month=month))
+    assert np.allclose(model.predict(table).predicted_month, month, atol=0.1)
+
+
 @pytest.mark.parametrize("sd", [0.3, 1.0])
 def test_a_skewed_feature_has_lopsided_intervals(sd):
     rng = np.random.default_rng(7)
@@ -277,6 +311,16 @@ def test_cells_of_files_have_layers_embeddings_and_orders(tmp_path):
     cells.write_h5ad(tmp_path / "c.h5ad")
     with pytest.raises(ValueError, match="genes one occur twice"):
         TableMap("t", reading={"embedding": "X"}).fit(tmp_path / "c.h5ad")
+
+
+def test_zeros_of_counts_are_no_gaps(tmp_path):
+    rng = np.random.default_rng(0)
+    genes = rng.poisson(3 * np.exp(np.outer(U, np.arange(8)) / 8)).astype("f4")
+    cells = ad.AnnData(genes, pd.DataFrame({"t": U}, map("c{}".format, range(N))))
+    cells.write_h5ad(tmp_path / "c.h5ad")
+    model = TableMap("t", model=KERNEL, reading={"counts": True}, random_state=0)
+    cautions = model.fit(tmp_path / "c.h5ad").verdict_.cautions
+    assert not [text for kind, text in cautions if kind == "code"]
 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e-120, 1e80, 1e95])

@@ -214,10 +214,10 @@ def with_form(column, form, told=None, marks=()):
 DATE = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?|\d{1,2}\W*[A-Za-z]{3,9}\W*\d{2,4}.*"
 DATE += r"|[A-Za-z]{3,9}\W*\d{1,2}\W+\d{4}.*"
 MONTH = r"\d{4}[-/]\d{1,2}|\d{1,2}[-/]\d{4}|\d{4}\W?[A-Za-z]{3,9}|[A-Za-z]{3,9}\W{0,2}\d\d(\d\d)?"
-MONTH += r"|\d{4}[- ]?W\d\d|\d{4}\W?Q[1-4]|Q[1-4]\W?\d{4}"
+MONTH += r"|\d{4}[- ]?W\d\d|\d{4}\W?[Qq][1-4]|[Qq][1-4]\W?\d{4}|\d{4}"
 PARTS = (  # of a month, a quarter or a week of ISO 8601, and their formats
-    (r"W\d\d", "W%V"),
-    (r"Q[1-4]", "Q%q"),
+    (r"(?<=W)\d\d", "%V"),
+    (r"(?<=[Qq])[1-4]", "%q"),
     (r"\d{4}", "%Y"),
     (r"(?<![A-Za-z%])(?!W%)[A-Za-z]{3,}", "%b"),
 )
@@ -234,11 +234,15 @@ def date_formats(cell):
         form = re.sub(r"(?<![%\d])\d\d?", "%y" if "%b" in form else "%m", form)
         return [form.replace("%Y", "%G") if "%V" in form else form, form.replace("%b", "%B")]
     orders = (True, False) if "." in cell else (False, True)
-    cell = re.sub(r"(?<!\+)\d{4}", "2000", cell, count=1)  # pandas guesses from 1677 to 2262
+    year = re.search(r"(?<!\+)\d{4}|(?<=\W)\d\d(?= \d|$)", cell)
+    if year is None or not re.fullmatch(DATE, cell):
+        return []
+    # pandas guesses four digits from 1677 to 2262
+    cell = cell[: year.start()] + "2000" + cell[year.end() :]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a day that is first although the month was expected
         found = [guess_datetime_format(cell, dayfirst=day_first) for day_first in orders]
-    return [form for form in found if form]
+    return [form.replace("%Y", f"%{'Yy'[len(year[0]) == 2]}") for form in found if form]
 
 # %% ../../nbs/11_tables/34_cells.ipynb #f034dacf
 def stamp_of(cell, form):
@@ -252,7 +256,7 @@ def stamp_of(cell, form):
 
 def stamps_of(cells, form):
     """Dates `(N,)` of cells of text in a `form`, NaT if they are written in another way."""
-    cells = cells.str.replace(r"Q([1-4])", lambda m: f"Q{3 * int(m[1]) - 2}", regex=True)
+    cells = cells.str.replace("(?<=[Qq])[1-4]", lambda m: str(3 * int(m[0]) - 2), regex=True)
     if "%V" in form:  # a week begins on its first day
         cells, form = cells + "-1", form + "-%u"
     cells, form = cells.str.replace(r"(\.\d{6})\d+", r"\1", regex=True), form.replace("%q", "%m")
@@ -260,21 +264,38 @@ def stamps_of(cells, form):
     return cells.map(stamps).astype("datetime64[us]")  # nanoseconds end in 1677 and 2262
 
 # %% ../../nbs/11_tables/34_cells.ipynb #23bc97a0
+def agree(*forms):
+    "Whether two formats of dates have their parts in one order; one may have more parts."
+    parts = lambda form: re.sub("[^Ymdqj]", "", re.sub("%[bB]", "m", form.replace("y", "Y")))
+    first, second = map(parts, forms)
+    return first.startswith(second) or second.startswith(first)
+
+
+def dates_and_form(cells, form):
+    "Dates `(N,)` of `cells` in formats that agree with a `form`, and the most frequent one; or None."
+    parts, count, left = [], {}, cells
+    while len(left):
+        found = stamps_of(left, form).dropna()
+        parts, count[form], left = [*parts, found], len(found), left.drop(found.index)
+        others = date_formats(left.iloc[0]) if len(left) and len(found) else []
+        form = next((other for other in others if agree(other, form)), None)
+        if len(left) and form is None:
+            return None
+    return pd.concat(parts), max(count, key=count.get)
+
+
 def as_dates(cells, style, known=None):
-    """Cells as dates of one format, or None; `cells` `(N,)`."""
+    """Cells as dates, or None; `cells` `(N,)`."""
     given, there = known.pattern if known and known.kind == "date" else None, cells.dropna()
-    if not all(re.fullmatch(f"{DATE}|{MONTH}", cell) for cell in there):
-        return None
     for form in dict.fromkeys([given] * bool(given) + date_formats(there.iloc[0])):
-        found = stamps_of(cells, form)
-        if found.notna().sum() == len(there):
-            return with_form(found, Form("date", form, "days"))
+        if found := dates_and_form(there, form):
+            return with_form(found[0].reindex(cells.index), Form("date", found[1], "days"))
     return None
 
 # %% ../../nbs/11_tables/34_cells.ipynb #5d29a55f
 COLONS = r"(-?)(\d+(?::[0-5]\d)?:(?:[0-5]\d|\d(?=[.,]))(?:[.,]\d+)?)(?:\s*([AaPp])\.?[Mm]\.?)?"
 LASTS = r"durat|elaps|lap|pace|split|runtime|length|minutes"
-DURATION = r"-?P(?=.)[\dYMWDTHS.]+|-?\d+ days?.*"
+DURATION = r"-?P(?=\d+\D|T)(\d+[YMWD])*(T(\d+(\.\d+)?[HMS])+)?|-?\d+ days?.*"
 DURATION += r"|(\d+(\.\d+)?\s*(d(ays?)?|h((ou)?rs?)?|m(in(ute)?s?)?|s(ec(ond)?s?)?)\s*)+"
 
 
@@ -292,7 +313,8 @@ def as_colons(cells, style, known=None):
     if not all(re.fullmatch(COLONS, cell) for cell in cells.dropna()):
         return None
     found = cells.map(of_colons, na_action="ignore").astype(float)
-    first = min(cells.dropna(), key=len)
+    decimals = cells[cells.str.contains(r"[.,]\d", na=False)]
+    first = min(decimals if len(decimals) else cells.dropna(), key=len)
     whole, name = cells.dropna().str.count(":").unique(), str(cells.name).lower()
     pattern = re.sub(r"\d", "0", re.fullmatch(COLONS, first)[2]).replace(",", ".")
     minutes = whole[0] == 1 and ("." in pattern or re.search(LASTS, name))
@@ -333,7 +355,8 @@ BELOW, ABOVE = " below a limit", " above a limit"
 # %% ../../nbs/11_tables/34_cells.ipynb #98f277cd
 def parts_of(cell, style):
     """A `cell` of a number with marks: its number, -1 below and 1 above a limit, and its unit."""
-    found = MARKED.fullmatch(cell)
+    ends = re.fullmatch(r"\[(.+),(.+)[])]|\((.+),(.+)\]", cell)  # as pandas.cut writes ranges
+    found = MARKED.fullmatch(" to ".join(filter(None, ends.groups())) if ends else cell)
     if found is None:
         raise ValueError(cell)
     low, high = (t and style.number(t) for t in (found["low"], found["high"]))

@@ -389,6 +389,12 @@ def groups_of(table, name):
 ROLES = ("feature", "index", "groups", "label", "columns", "ignore")
 
 
+def lowest(values, turn):
+    "Where answers on a circle of length `turn` begin, for `values` `(N,)`: months from 0.5 on, degrees from 0."
+    low, high = np.nanmin(values), np.nanmax(values)
+    return float(max((low + high - turn) / 2, 0.0 if low >= 0 else -turn / 2))
+
+
 def read_for_fit(options, source, model, weight=None):
     "The `Table` of a fit, the number of rows of the source, the `Roles`, and the feature `(N, n)`."
     given = {role: as_list(getattr(options, role)) for role in ROLES}
@@ -425,7 +431,7 @@ def read_for_fit(options, source, model, weight=None):
     values, forms, notes = (list(each) for each in zip(*found))
     truth, notes = np.column_stack(values), sum(notes, [])
     turns = [circles.get(name) for name in roles.features]
-    lows = [0.0 if np.nanmin(v) >= 0 else -(turn or 0) / 2 for v, turn in zip(values, turns)]
+    lows = [lowest(column, turn or 0.0) for column, turn in zip(values, turns)]
     coding = Coding(forms, turns, lows, [False] * len(forms))
     for name in [name for name in roles.features if name in circles and name not in known]:
         undo = f"if it is none, type {table.style.option('circular', {name: None})}"

@@ -285,6 +285,8 @@ def fit_table(options, source, weight=None):
     cautions = audit(
         rows, table=numbers, numbers=old, dependence=alike, names=names, what=what, features=of
     )
+    if table.counts:  # a cell without a molecule of a gene is no gap
+        cautions = [own for own in cautions if own[0] != "code"]
     if likely:
         first = old[np.unique(rows.inverse, return_index=True)[1]]
         alike = Dependence("groups", pd.factorize(table.frame[likely].iloc[first])[0], (0,))
