@@ -8,6 +8,7 @@ __all__ = ['BranchContrast', 'branch_contrast']
 # %% ../../nbs/08_branches/26_contrast.ipynb #3653dc42
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 from scipy.stats import norm
 
 from ..core.checks import check_points
@@ -152,6 +153,7 @@ class BranchContrast(Storage):
     pairs : (k, 2) int array, branches, and `spans` `(k, 2)`, the feature values that they share
     rows : (k, 2) int array, rows of each; chance : (k,) array, chance levels
     difference, effect : (k, m) arrays, second branch less first; `above` `(k, m)` chance
+    ways : int, branches that differ in a column: those that share values and differ in none are one
     tells : list of k dicts, from a discrete column that determines the branch to its values on both
 
     Examples
@@ -202,6 +204,11 @@ class BranchContrast(Storage):
         )
 
     above = property(lambda self: np.abs(self.effect) > self.chance[:, None])
+
+    @property
+    def ways(self):
+        n, same = len(self.pieces), self.pairs[~self.above.any(axis=1)]
+        return connected_components(sp.csr_matrix((np.ones(len(same)), same.T), (n, n)))[0]
 
     def order(self, k, every=False):
         """Columns of pair `k` above chance, or `every` column, the largest effect first."""
