@@ -370,7 +370,10 @@ def troubled(kind):
     "kind, sentence",
     [
         ("none", "On rows not used for fitting, the map explains 9"),
-        ("sum", "'e' and 'c' give yield away, exactly or nearly: leave them out"),
+        (
+            "sum",
+            "The feature yield can be computed from 'e' and 'c', exactly or nearly: leave them out",
+        ),
         ("codes", "The value -200 occurs 68 times in 'b' and 1 more column, far from all others"),
         ("spectra", "On rows not used for fitting, the map explains "),  # and no other scale
     ],

@@ -122,7 +122,7 @@ def test_cautions_come_first():
     page = TableMap("y", model=KERNEL, random_state=0).fit(table).report()
     caution = page.index('class="caution">')
     assert page.index("Read the cautions first") < caution < page.index("What it depends on</h2>")
-    assert "away, exactly or nearly" in page[caution : caution + 200]
+    assert "can be computed from" in page[caution : caution + 200]
     assert "Settle the cautions at the top" in page[page.index("What to do next</h2>") :]
 
 

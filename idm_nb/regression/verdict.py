@@ -7,6 +7,7 @@ __all__ = ['Verdict']
 
 # %% ../../nbs/07_estimates/21_verdict.ipynb #8f757080
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -407,7 +408,7 @@ def dependent_rows(rows, table=None):
 
 # %% ../../nbs/07_estimates/21_verdict.ipynb #c26b000a
 PURSUED, MOST_LEAKING = 20, 3  # columns that are looked at, and that are added
-SAME = 0.9995  # correlation of two columns of which one leaves 3 % of the other's deviation
+LEFT = 0.001  # share of the variation that is left if columns give the feature away
 
 
 def pursued(X, y, most):
@@ -421,37 +422,33 @@ def pursued(X, y, most):
     return chosen
 
 # %% ../../nbs/07_estimates/21_verdict.ipynb #3625be5b
-def close_columns(X, y):
-    "Columns of `X` `(N, m)` that leave at most 3 % of the deviation of `y` `(N,)`, or of its ranks."
-    found, table = set(), np.c_[y, X]
-    for left in (table, rankdata(table, axis=0)):
-        left = left - left.mean(axis=0)
-        length = np.maximum(np.linalg.norm(left, axis=0), 1e-300)
-        found.update(
-            np.flatnonzero(np.abs(left[:, 0] @ left[:, 1:]) > SAME * length[0] * length[1:])
-        )
-    return [int(j) for j in found] if len(np.unique(y)) > DISTINCT else []
+def computed_from(X, y):
+    "At most three columns of `X` `(N, m)`, multiples of which sum up to `y` `(N,)` in the other half of the rows; or []."
+    half = np.random.default_rng(0).permutation(len(y)) % 2 == 0
+    X, y = X - X[half].mean(axis=0), y - y[half].mean()
+    line = lambda some: np.linalg.lstsq(X[half][:, some], y[half], rcond=None)[0]
+    chosen = np.array(pursued(X[half], y[half], PURSUED), dtype=int)
+    weight = np.abs(line(chosen)) * X[:, chosen].std(axis=0)
+    chosen = chosen[np.argsort(-weight, kind="stable")].tolist()
+    rounding = half_step(y) if len(np.unique(y)) > DISTINCT else 0.0
+    for some in (chosen[:n] for n in range(1, MOST_LEAKING + 1)):
+        left = y[~half] - X[~half][:, some] @ line(some)
+        if np.mean(left**2) <= max(LEFT * y.var(), min(rounding**2, 10 * LEFT * y.var())):
+            return some
+    return []
 
 # %% ../../nbs/07_estimates/21_verdict.ipynb #33a0b97f
+def logarithms(values):
+    "Logarithms of the sizes of `values`; 0 for columns with a zero."
+    size = np.abs(values)
+    return np.where((size > 0).all(axis=0), np.log(np.maximum(size, 1e-300)), 0.0)
+
+
 def leaking_columns(X, y):
-    "Columns of `X` `(N, m)` that give a feature `y` `(N,)` away, as a sum of multiples or by order."
-    centered, target = X - X.mean(axis=0), y - y.mean()
-    chosen = np.array(pursued(centered, target, PURSUED), dtype=int)
-    slopes = np.linalg.lstsq(centered[:, chosen], target, rcond=None)[0]
-    weight = np.abs(slopes) * centered[:, chosen].std(axis=0)
-    chosen = chosen[np.argsort(-weight, kind="stable")].tolist()
-    if len(close := close_columns(X, y)) == 1:  # a spectrum has many
-        return close
-    most = min(MOST_LEAKING, len(chosen), X.shape[1] - 1)
-    rounding = lambda values: half_step(values) * (len(np.unique(values)) > DISTINCT)
-    for some in (chosen[:n] for n in range(1, most + 1)):
-        slopes = np.linalg.lstsq(centered[:, some], target, rcond=None)[0]
-        left = target - centered[:, some] @ slopes
-        steps = [rounding(y), *(abs(s) * rounding(X[:, j]) for s, j in zip(slopes, some))]
-        # the slope is fitted, and moves the ends a little
-        limit = 1.2 * sum(steps) + 1e-9 * np.abs(target).max()
-        if np.abs(left).max() <= limit and left.var() < 0.01 * target.var():
-            return some
+    "Columns of `X` `(N, m)` from which `y` `(N,)` is computed, as a sum, a product or by order; or []."
+    for change in (np.array, logarithms, partial(rankdata, axis=0)):
+        if np.ptp(change(y)) and (found := computed_from(change(X), change(y))):
+            return found
     return []
 
 # %% ../../nbs/07_estimates/21_verdict.ipynb #c26b00a1
@@ -519,8 +516,12 @@ def on_features(y):
 
 # %% ../../nbs/07_estimates/21_verdict.ipynb #c26b000d
 def listed(words):
-    "A list of `words` as one text, its first letter a capital: a, b and c."
-    text = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    "A list of `words` as one text: a, b and c."
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def capital(text):
+    "A `text` with a capital as its first letter."
     return text[0].upper() + text[1:]
 
 # %% ../../nbs/07_estimates/21_verdict.ipynb #5a61991e
@@ -529,12 +530,11 @@ def on_columns(X, y, name, features):
     for feature, what in zip(y.T, features):
         likely, some = likely_columns(X, feature)
         if columns := likely[leaking_columns(some, feature)].tolist():
-            gives, it = ("give", "them") if len(columns) > 1 else ("gives", "it")
-            yield (
-                "leak",
-                f"{listed([name(j) for j in columns])} {gives} {what} away, exactly or nearly: leave "
-                f"{it} out, unless new rows have {it} before {what} is known.",
+            it, given = "them" if len(columns) > 1 else "it", listed([name(j) for j in columns])
+            told = (
+                f"can be computed from {given}, exactly or nearly: leave {it} out, unless new rows"
             )
+            yield "leak", f"The feature {what} {told} have {it} before {what} is known."
             break
     found = [] if is_wide(X) else coded_gaps(X)
     where = {}
@@ -567,7 +567,7 @@ def on_groups(rows, found, name, what):
         near = f"are alike. The five nearest rows predict {percent(found.alone)} of the variation in {what}"
         if found.kind == "groups":
             some = [name(j) for j in found.columns[:3]] + ["..."] * (len(found.columns) > 3)
-            told = f"{listed(some)}: rows with the same value {near}, but only"
+            told = f"{capital(listed(some))}: rows with the same value {near}, but only"
             told += f" {apart} without rows of that value. If new rows come from new persons or batches, "
             told += f"give groups; {good} otherwise."
         else:
@@ -588,7 +588,7 @@ def on_scales(rows, name):
     if not is_wide(rows.X) and (found := uneven_column(rows.X[rows.known])):
         yield (
             "scale",
-            f"{listed([name(found[0])])} varies {found[1]:.0e} times as much as most others, which "
+            f"{capital(name(found[0]))} varies {found[1]:.0e} times as much as most others, which "
             f"therefore do not count in distances: bring the columns to one scale first, for "
             f"example with sklearn.preprocessing.StandardScaler.",
         )
