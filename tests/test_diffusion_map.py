@@ -187,3 +187,16 @@ def test_a_weight_that_is_nearly_zero_gives_no_nan():
     kernel[3] = kernel[:, 3] = 1e-214
     operator = DiffusionOperator(sp.csr_matrix(kernel), 1.0, keep_self=False)
     assert np.isfinite(operator.symmetric.toarray()).all() and np.isfinite(operator.scale).all()
+
+
+@pytest.mark.filterwarnings("ignore:the neighbour graph falls into 3 pieces")
+def test_each_eigenfunction_of_a_graph_in_pieces_is_zero_on_all_but_one():
+    piece = np.random.default_rng(0).integers(0, 3, 900)
+    points = np.random.default_rng(1).normal(size=(900, 2)) + 50 * piece[:, None]
+    model = DiffusionMap(8, random_state=0).fit(points)
+    on = np.array([np.abs(model.eigenfunctions_[piece == k]).max(axis=0) > 0 for k in range(3)])
+    assert np.all(on.sum(axis=0) == 1) and np.all(on[:, :3].sum(axis=1) == 1)
+    assert np.abs(model.laplacian_eigenvalues_[:3]).max() < 1e-9
+    for k, function in zip(range(3), model.eigenfunctions_.T):
+        values = function[function != 0]
+        assert np.ptp(values) < 1e-9 * np.abs(values).max(), k

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 from scipy.linalg import eigh
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from sklearn.utils import check_random_state
 
@@ -185,10 +186,10 @@ def small_eigenpairs(matrix, n, rng):
     vectors = with_missing_pairs(matrix, *krylov_eigenpairs(matrix, n, rng), rng)[1]
     return rayleigh_ritz(matrix, vectors)
 
-
-def leading_eigenpairs(matrix, n, *, random_state=None):
-    """The `n` algebraically largest eigenvalues of a sparse symmetric matrix, and their vectors; `matrix` `(N, N)`."""
-    size, rng = matrix.shape[0], check_random_state(random_state)
+# %% ../../nbs/01_diffusion_maps/03_eigenpairs.ipynb #bc7922c8
+def connected_eigenpairs(matrix, n, rng):
+    "The `n` largest eigenvalues of a `matrix` `(N, N)` whose graph is in one piece, decreasing, and their vectors."
+    size = matrix.shape[0]
     try:
         found = many_grid_eigenpairs(matrix, n, rng) if size >= max(LARGE, 100 * n) else None
         if found is None:
@@ -202,4 +203,22 @@ def leading_eigenpairs(matrix, n, *, random_state=None):
             f"(epsilon, n_neighbors) so that the spectrum is less crowded near 1"
         ) from error
     order = np.argsort(-values, kind="stable")[:n]
-    return values[order], fix_signs(vectors[:, order])
+    return values[order], vectors[:, order]
+
+# %% ../../nbs/01_diffusion_maps/03_eigenpairs.ipynb #7d11fd18
+def leading_eigenpairs(matrix, n, *, random_state=None):
+    """The `n` algebraically largest eigenvalues of a sparse symmetric matrix, and their vectors; `matrix` `(N, N)`."""
+    rng, (count, piece) = check_random_state(random_state), connected_components(matrix, False)
+    if count == 1:
+        values, vectors = connected_eigenpairs(matrix, n, rng)
+        return values, fix_signs(vectors)
+    pieces = np.split(np.argsort(piece, kind="stable"), np.bincount(piece).cumsum()[:-1])
+    part = lambda rows: connected_eigenpairs(matrix[rows][:, rows], min(n, len(rows)), rng)
+    found = [part(rows) for rows in pieces]
+    values = np.concatenate([values for values, _ in found])
+    owner = np.repeat(np.arange(count), [len(values) for values, _ in found])
+    place = np.concatenate([np.arange(len(values)) for values, _ in found])
+    first, vectors = np.argsort(-values.round(12), kind="stable")[:n], np.zeros((len(piece), n))
+    for column, (p, k) in enumerate(zip(owner[first], place[first])):
+        vectors[pieces[p], column] = found[p][1][:, k]
+    return values[first], fix_signs(vectors)
