@@ -58,11 +58,7 @@ class MapViews(Storage, Predicts, MultiOutputMixin, RegressorMixin, TransformerM
     embedding_ = property(lambda self: Placed(self.map_).embedding)
     _fitted = property(lambda self: self.map_)
 
-    @property
-    def embeddings_(self):
-        placed = Placed(self.map_)
-        return [placed.X, *placed.embeddings]
-
+    embeddings_ = property(lambda self: Placed(self.map_).steps)
     residuals_ = property(lambda s: s.map_.rows.given - s.map_.values[s.map_.rows.inverse])
 
     def get_feature_names_out(self, input_features=None):
@@ -83,8 +79,7 @@ class MapViews(Storage, Predicts, MultiOutputMixin, RegressorMixin, TransformerM
     @one_thread()
     def transform_all(self, X):
         """Coordinates of the rows `X` after every step, `X` itself first: a list as `embeddings_`."""
-        placed = self.place(X)
-        return [placed.X, *placed.embeddings]
+        return self.place(X).steps
 
     def kneighbors(self, X=None, n_neighbors=10):
         """The training rows that are most alike: near in the feature, on the same branch.
@@ -170,10 +165,8 @@ def checked(model):
     seed = int(check_random_state(model.random_state).randint(2**31 - 1))
     options = copy(model)
     options.regressor = regressor_of(model.regressor, seed, model.n_jobs, model.verbose)
-    own = isinstance(model.flow, Flow)
-    options.flow = (
-        clone(model.flow) if own else FLOWS[check_choice("flow", model.flow, tuple(FLOWS))]()
-    )
+    named = lambda name: FLOWS[check_choice("flow", name, tuple(FLOWS))]()
+    options.flow = clone(model.flow) if isinstance(model.flow, Flow) else named(model.flow)
     options.tau, options.random_state = taus_of(model.tau), seed
     return options
 

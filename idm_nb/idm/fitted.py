@@ -375,6 +375,7 @@ class Placed:
         return [self._joined(there[:, : fitted.width], here) for there, here in pairs]
 
     embedding = property(lambda self: self.embeddings[-1])
+    steps = property(lambda self: [self.X, *self.embeddings])  # the data first
     novel = cached_property(lambda self: self.posterior > self.fitted.errors.largest)
 
     @cached_property
