@@ -11,7 +11,7 @@ from scipy import sparse
 from idm_nb import IteratedDiffusionMap, TableMap
 from idm_nb.datasets import feature_example
 from idm_nb.tables.reading import read_table
-from idm_nb.tables.single_cells import branch_genes, fit, log_per_cell, project, write_h5ad
+from idm_nb.tables.single_cells import branch_genes, fit, log_per_cell, project
 
 OPTIONS = dict(n_iterations=1, regressor="kernel", random_state=0)
 X, Y, _ = feature_example("torus x", 900, random_state=0)
@@ -154,7 +154,7 @@ def test_files(tmp_path):
     plain = cells()
     adata = anndata.AnnData(sparse.csr_matrix(X), plain.obs, pd.DataFrame(index=plain.var_names))
     adata.obsm["X_pca"] = X.copy()
-    model = fit(adata, "x", **OPTIONS)
+    fit(adata, "x", **OPTIONS)
     adata.write_h5ad(tmp_path / "cells.h5ad")
     again = anndata.read_h5ad(tmp_path / "cells.h5ad")
     assert np.array_equal(again.obsm["X_idm"], adata.obsm["X_idm"])
@@ -169,15 +169,6 @@ def test_files(tmp_path):
     assert np.allclose(table.frame["obs_x"], Y[:, 0])  # a gene has the name x
     (tmp_path / "no.h5ad").write_text("no table")
     refuses("no.h5ad cannot be read: ", lambda: read_table(tmp_path / "no.h5ad"))
-    found = {name: adata.obs[f"idm_{name}"].to_numpy() for name in NAMES}
-    found["branch"] = model.branch_
-    out = tmp_path / "placed.h5ad"
-    write_h5ad(tmp_path / "cells.h5ad", out, model, model.transform(X), found, key_added="map")
-    placed = anndata.read_h5ad(out)
-    assert np.allclose(placed.obsm["X_map"], adata.obsm["X_idm"])
-    assert (placed.obs.map_branch == placed.obs.idm_branch).all()
-    assert placed.uns["map"]["verdict"] == str(model.verdict_)
-    assert (placed.X != adata.X).nnz == 0
 
 
 @pytest.mark.parametrize("genes", [False, True])

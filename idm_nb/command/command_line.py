@@ -164,7 +164,7 @@ Write for each row of a table{more} the predicted feature and its
 standard error, the branch, and whether the row is novel, that is, unlike everything
 in training. The table may be of any length: it is read in pieces. If the command
 is stopped, the same command continues with the parts, which lie in a folder of the
-same name with .parts at its end. Of an .h5ad file the result may be an .h5ad copy.
+same name with .parts at its end.
 """
 
 PLACE_EXAMPLES = """\
@@ -209,7 +209,6 @@ LOG = dict(choices=("auto", "log", "none"), default="auto")
 IMAGE = dict(metavar="8x8", type=height_and_width)
 FIT_COLUMNS = (
     ("feature", "feature column(s); of an NPZ file the name of the array is enough", COLUMNS),
-    ("feature-file", "take the feature columns from a second table", dict(metavar="FILE")),
     ("circle", "columns on a circle, with length or unit: wind=360 hour=hours; none: no", CIRCLE),
     ("angle", "the feature lies on a circle of this unit (fitted as sine and cosine)", UNITS),
     ("order", "words of the feature, from the lowest to the highest", WORDS),

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,7 @@ import pandas as pd
 
 from .. import __version__
 from ..branches.contrast import CONTRAST_COLUMNS
-from ..core.files import allow_as_usual, regular, save_model, write_whole
+from ..core.files import allow_as_usual, regular, save_model
 from ..core.work import announce, undisturbed
 from ..diffusion.manifolds import feature_example
 from ..idm.estimator import IteratedDiffusionMap
@@ -36,10 +36,9 @@ from idm_nb.tables.pieces import (
     write_table,
     write_text,
 )
-from ..tables.reading import Table, apart, ending, table_at, with_values
+from ..tables.reading import Table, apart, with_values
 from ..tables.report import branch_table, table_report
 from ..tables.roles import as_told
-from ..tables.single_cells import result_columns, write_h5ad
 from ..tables.table_map import TableMap
 
 # %% ../../nbs/12_command/46_jobs.ipynb #ff80d09b
@@ -158,7 +157,7 @@ def write_fitted(model, source, style, out, more, verbose=False, n_jobs=1, image
         summary["label"] = {name: label[name] for name in ("column", "share", "chance")}
     contrast = pd.DataFrame(fitted.contrast.table(), columns=CONTRAST_COLUMNS.split(","))
     announce(verbose, "pictures of the report")
-    page = table_report(fitted, facts, image)
+    page = table_report(fitted, image)
     announce(verbose, "results of all rows")
     call = partial(row_results, fitted=fitted)
     frames = results_of_pieces(call, source, style, out, AT_ONCE, n_jobs, verbose)
@@ -241,20 +240,6 @@ def circles_in(given):
         raise UsageError(f"--circle needs COLUMN=LENGTH, such as wind=360, got {found['']!r}")
     return {name: float(end) if is_number(end) else end for name, end in found.items()}
 
-# %% ../../nbs/12_command/46_jobs.ipynb #b6f0d164
-def beside(data, features, reading):
-    "The `Table` of one file with the columns of another, and the names of these."
-    style = Style(**reading, whole=True)
-    table, other = table_at(data, style), table_at(features, replace(style, index=None))
-    if len(other) != len(table):
-        counts = f"{len(other)} rows but {table.source} has {len(table)}"
-        raise ValueError(f"{other.source} has {counts}")
-    called = {n: f"feature_{n}" if n in table.names else n for n in other.names if n != other.index}
-    columns = other.frame[[*called]].set_axis(table.frame.index).rename(columns=called)
-    problems = {called[name]: text for name, text in other.problems.items() if name in called}
-    frame = pd.concat([table.frame, columns], axis=1)
-    return replace(table, frame=frame, problems={**table.problems, **problems}), list(columns)
-
 # %% ../../nbs/12_command/46_jobs.ipynb #6817f8a2
 def model_of(options, **roles):
     "The unfitted `TableMap` of `options`, the arguments of a command, and of `roles` of columns."
@@ -335,13 +320,9 @@ def fit_into_folder(model, source, options, image=None):
 def fit_job(options):
     "Fit a table and write the folder `options.out`."
     check_folder(options.out, FILES)
-    model, source = model_of_table(options), options.data
-    if options.feature_file:
-        source, names = beside(options.data, options.feature_file, reading_of(options))
-        model.set_params(feature=options.feature or names)
-    elif not options.feature:
-        raise UsageError("name the feature with --feature COLUMN or --feature-file FILE")
-    fit_into_folder(model, source, options, options.image)
+    if not options.feature:
+        raise UsageError("name the feature with --feature COLUMN")
+    fit_into_folder(model_of_table(options), options.data, options, options.image)
 
 # %% ../../nbs/12_command/46_jobs.ipynb #9940d32d
 def open_model(path):
@@ -383,8 +364,6 @@ def place_job(options, results):
 # %% ../../nbs/12_command/46_jobs.ipynb #1b8e9d4b
 def predict_job(options):
     "Write predictions, branches and perhaps coordinates of the rows of the file `options.data`."
-    if ending(options.out) == ending(options.data) == ".h5ad":
-        return write_cells(options)
     place_job(options, lambda fitted, table: results_of(fitted, table, options.coordinates))
 
 # %% ../../nbs/12_command/46_jobs.ipynb #1d8790a2
@@ -413,18 +392,6 @@ def counterparts_job(options):
     if found.empty:
         announce(True, "no training row reaches this value in another way")
     write_frames([found], out)
-
-# %% ../../nbs/12_command/46_jobs.ipynb #1a4c14c7
-def write_cells(options):
-    "Copy an `.h5ad` file and add the coordinates and predictions of its cells."
-    out, fitted = Path(options.out), open_model(options.model).fitted_
-    check_folder(out.parent, [out.name])
-    table = typed_rows(fitted, options.data, reading_of(options))
-    placed = fitted.place(table.frame)
-    columns = result_columns(fitted.roles.features, *fitted.decoded(placed), placed)
-    parts = fitted.model, placed.embedding, columns
-    write_whole(out, lambda path: write_h5ad(options.data, path, *parts))
-    announce(not options.quiet, f"{len(table)} cells written to {out}")
 
 # %% ../../nbs/12_command/46_jobs.ipynb #ca688a9d
 def demo_table(name, seed):

@@ -12,6 +12,7 @@ import warnings
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property
+from unicodedata import normalize
 
 import numpy as np
 
@@ -341,15 +342,11 @@ MARKED = re.compile(
     rf"(?P<mark>[<>\u2264\u2265~\u2248]=?|ca\.)?\s*(?P<before>[$\u20ac\u00a3\u00a5])?\s*"
     rf"(?P<low>{FIGURES})(?:\s*(?:-|\u2013|\u2014|to|\.\.)\s*(?P<high>{FIGURES}))?"
     r"(?:\s*[xX\u00d7*\u00b7]\s*10\s*\^?\s*"
-    r"(?P<power>[-+\u2212]?\d+|[\u207b\u207a]?[\u00b2\u00b3\u00b9\u2070-\u2079]+))?"
+    r"(?P<power>[-+\u2212\u207b]?[\d\u00b2\u00b3\u00b9\u2070-\u2079]+))?"
     rf"(?:\s*(?:\u00b1|\+/?-)\s*{FIGURES}|\s*\(\s*\u00b1?\s*{FIGURES}\s*\))?"
     r"\s*(?P<plus>\+)?\s*(?P<unit>/\s*\d+|[^-\d\s.,;:()<>+/]\S{0,9}(?: \D\S{0,9})?)?"
 )
 UNSEEN = r"<?\s*(n\.?\s?d\.?|b\.?d\.?l\.?|l\.?o\.?[dq]\.?|b\.?l\.?[dq]\.?|not detected|non-?detect)"
-RAISED = str.maketrans(
-    "\u207b\u207a\u00b9\u00b2\u00b3\u2070\u2074\u2075\u2076\u2077\u2078\u2079\u2212",
-    "-+1230456789-",
-)
 BELOW, ABOVE = " below a limit", " above a limit"
 
 # %% ../../nbs/11_tables/34_cells.ipynb #98f277cd
@@ -365,11 +362,11 @@ def parts_of(cell, style):
     mark = (found["mark"] or "")[:1]
     flag = -1 if mark in ("<", "\u2264") else 1 if mark in (">", "\u2265") or found["plus"] else 0
     number = (low if high is None else (low + high) / 2) * (0.5 if flag < 0 < low else 1)
-    unit, power = found["unit"] or "", (found["power"] or "0").translate(RAISED)
+    unit, power = found["unit"] or "", normalize("NFKC", found["power"] or "0")
     share = 100 if unit == "%" else 1
     blank = " " * (unit != "" and cell[found.start("unit") - 1].isspace())
     written = f"{found['before'] or ''}{{}}{blank}{unit}"
-    return number * 10.0 ** int(power) / share, flag, written
+    return number * 10.0 ** int(power.replace("\u2212", "-")) / share, flag, written
 
 # %% ../../nbs/11_tables/34_cells.ipynb #f786cde2
 def as_marked(cells, style, known=None):

@@ -118,32 +118,23 @@ class Table:
         near = f"; near: {', '.join(map(repr, dict.fromkeys(near)))}" * bool(near)
         return UsageError(f"{self.source} has no {what}; its columns are {shown}{why}{near}")
 
-    def numbers(self, names, gaps=False):
-        """The named columns as a float array `(N, len(names))`.
-
-        Words, and gaps unless `gaps=True`, are errors that name the row, the column and a remedy.
-        """
-        values = np.column_stack([numbers_of(self, name) for name in names])
-        bad = np.isnan(values)
-        if bad.any() and not gaps:
-            row, k = np.argwhere(bad)[0]
-            more = f", and {bad.sum() - 1} more" * bool(bad.sum() > 1)
-            place = f"at data row {self.rows[row]}{more}"
-            raise ValueError(f"{self.source}: column {names[k]!r} has a gap {place}")
-        return values
+    def numbers(self, names):
+        """The named columns as a float array `(N, len(names))`; words and gaps are errors that name the
+        row, the column and a remedy."""
+        return np.column_stack([numbers_of(self, name) for name in names])
 
 # %% ../../nbs/11_tables/36_reading.ipynb #147337be
 def numbers_of(table, name):
-    "The column `name` of a `Table`, `table`, as floats `(N,)`, gaps as NaN."
-    column = table.frame[name]
-    if name in table.problems:
-        raise ValueError(f"{table.source}: column {name!r} {table.problems[name]}")
-    if column.dtype.kind not in "biuf":
-        what = "dates"
-        if column.dtype.kind != "M":
-            row, cell = next((k, c) for k, c in column.dropna().items() if not is_number(c))
-            what = f"{cell!r} at data row {row}, which is not a number"
-        raise ValueError(f"{table.source}: column {name!r} holds {what}")
+    "The column `name` of a `Table`, `table`, as floats `(N,)`."
+    column, what = table.frame[name], table.problems.get(name)
+    if what is None and column.isna().any():
+        gaps = column.index[column.isna()]
+        what = f"has a gap at data row {gaps[0]}" + f", and {len(gaps) - 1} more" * (len(gaps) > 1)
+    elif what is None and column.dtype.kind not in "biuf":
+        row = next((k for k, c in column.items() if not is_number(c)), column.index[0])
+        what = f"holds {str(column[row])!r} at data row {row}, which is not a number"
+    if what:
+        raise ValueError(f"{table.source}: column {name!r} {what}")
     return column.to_numpy(float)
 
 # %% ../../nbs/11_tables/36_reading.ipynb #c67f882b

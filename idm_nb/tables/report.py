@@ -452,12 +452,12 @@ def explorer_of(fitted, image=None):
     return explorer_page(data)
 
 # %% ../../nbs/11_tables/43_report.ipynb #6bdfa6a3
-def table_report(fitted, facts=None, image=None):
+def table_report(fitted, image=None):
     """The report of a fitted table.
 
     Parameters
     ----------
-    fitted : FittedTable; facts : dict of text, default None, numbers of the rows kept back
+    fitted : FittedTable
     image : (height, width), default None; the data columns are the pixels of a picture
 
     Returns
@@ -483,7 +483,6 @@ def table_report(fitted, facts=None, image=None):
         judged=judged,
         said=said,
         facts=key_facts(fitted),
-        held_out=facts,
         bars=draw_relevance(fitted.relevance, image),
         effects=[(own[0], draw_effect(own, feature, limits, chance, form)) for own in effects],
         columns=[(name, draw_column(fitted, name)) for name in wanted],

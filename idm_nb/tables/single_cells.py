@@ -8,9 +8,7 @@ __all__ = ['fit', 'project', 'branch_genes']
 # %% ../../nbs/11_tables/45_single_cells.ipynb #e4e652e7
 import json
 import re
-import shutil
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -306,17 +304,3 @@ def branch_genes(adata, *, key_added="idm", layer=None, every=False):
     for side in ("first", "second"):
         genes[side] = [names[b] for b in genes[side]]
     return genes
-
-# %% ../../nbs/11_tables/45_single_cells.ipynb #b6aa8c99
-def write_h5ad(source, out, model, coordinates, columns, key_added="idm"):
-    "Copy an `.h5ad` file, and add `coordinates` `(N, k)` and `columns` `(N,)` of all its cells to the copy."
-    import h5py
-    from anndata.io import read_elem, write_elem
-
-    shutil.copyfile(source, out)
-    with h5py.File(out, "r+") as file:
-        cells = SimpleNamespace(obs=read_elem(file["obs"]), obsm={})
-        write_results(cells, model, coordinates, columns, key_added)
-        write_elem(file, "obs", cells.obs)
-        write_elem(file, f"obsm/X_{key_added}", cells.obsm[f"X_{key_added}"])
-        write_elem(file, f"uns/{key_added}", summary(model))

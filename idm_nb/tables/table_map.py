@@ -53,21 +53,6 @@ from idm_nb.tables.roles import (
 )
 from .weights import column_relevance, relevance_of, stretch_of, unseen
 
-# %% ../../nbs/11_tables/44_table_map.ipynb #53fc40d7
-def alone_on_branches(groups, branch):
-    "A dict from branches with rows of one group only to this group; `groups`, `branch` `(N,)`."
-    if groups is None or not branch.any():
-        return {}
-    found = {b: np.unique(groups[branch == b]) for b in range(branch.max() + 1)}
-    return {b: of[0] for b, of in found.items() if len(of) == 1}
-
-# %% ../../nbs/11_tables/44_table_map.ipynb #7c30588e
-def few_groups(*parts):
-    "The number of groups of `SomeRows` if the signs of so few are never rare enough, else 0."
-    groups = [rows.groups for rows in parts if rows.groups is not None]
-    count = len(np.unique(np.concatenate(groups))) if groups else 0
-    return count if 0.5**count > 0.05 and count else 0
-
 # %% ../../nbs/11_tables/44_table_map.ipynb #ae1acb36
 MOST_SHOWN = 20  # columns of a wide table that are shown with its rows
 
@@ -103,9 +88,18 @@ class FittedTable(Storage):
     @property
     def alone(self):
         """Branches with the rows of one group only, as a dict to this group."""
-        return alone_on_branches(self.rows.groups, self.branch)
+        groups, branch = self.rows.groups, self.branch
+        if groups is None or not branch.any():
+            return {}
+        found = {b: np.unique(groups[branch == b]) for b in range(branch.max() + 1)}
+        return {b: of[0] for b, of in found.items() if len(of) == 1}
 
-    too_few_groups = property(lambda self: few_groups(self.rows, self.kept))
+    @property
+    def too_few_groups(self):
+        """The number of groups if the signs of so few are never rare enough, else 0."""
+        groups = [rows.groups for rows in (self.rows, self.kept) if rows.groups is not None]
+        count = len(np.unique(np.concatenate(groups))) if groups else 0
+        return count if 0.5**count > 0.05 and count else 0
 
     def encode(self, frame):
         """Coordinates `(N, m)` of the rows of a `frame`; gaps are filled from training rows."""
