@@ -345,3 +345,9 @@ def test_a_size_of_a_sample_names_no_groups():  # as in polls, nearly all of its
     polls = pd.DataFrame({"rep_sample": [232, 597, 232, 410], "mouse": [1, 1, 2, 2]})
     assert likely_groups(polls, ["rep_sample"])[0] is None
     assert likely_groups(polls, list(polls))[0] == "mouse"
+
+
+def test_marks_of_gaps_may_be_the_usual_ones():
+    table = table_of({"x": ["1", "NA", "-999", "2"]}, Style(missing=["NA", -999]))
+    assert table.frame.x.isna().tolist() == [False, True, True, False]
+    assert "2 in 'x'" in table.notes[0]

@@ -102,7 +102,7 @@ class Style:
     def codes(self):
         """Numbers that mean a gap; they may be given with a point or a comma."""
         plain = (mark.replace(",", ".") for mark in self.missing)
-        return [float(mark) for mark in plain if is_number(mark)]
+        return [float(mark) for mark in plain if is_number(mark) and mark not in GAPS]
 
     def option(self, name, value):
         """An option of `TableMap` as it is typed: in Python, or for the command in a shell."""

@@ -13,6 +13,7 @@ import json
 import re
 import shlex
 import warnings
+from collections import namedtuple
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
@@ -46,12 +47,9 @@ def is_gap(column):
 # %% ../../nbs/11_tables/36_reading.ipynb #e8d3bec1
 def coded(column, style):
     "Number of the cells of a `column` that are one of the codes for gaps in a `style`."
-    if column.dtype.kind in "iuf":
-        return int(column.isin(style.codes).sum())
-    marked = lambda c: (
-        c in style.missing or (is_number(c, style) and style.number(c) in style.codes)
-    )
-    return int(column.dropna().map(lambda c: marked(str(c).strip())).sum())
+    text = column.dropna().map(as_cell)
+    numbers = text.map(lambda cell: style.number(cell) if is_number(cell, style) else "")
+    return int((text.isin(style.missing) | numbers.isin(style.codes)).sum())
 
 # %% ../../nbs/11_tables/36_reading.ipynb #a9ef79fb
 @dataclass(frozen=True)
@@ -277,15 +275,8 @@ def not_text(path, encoding, style):
     return ValueError(f"{path} is not {kind} text; type {latin}, or what it is")
 
 # %% ../../nbs/11_tables/36_reading.ipynb #7c6c4a0a
-@dataclass(frozen=True)
-class Heading:
-    "What the first line of a table says: the names of its columns, if it is no row."
-
-    names: list
-    unnamed: list
-    index: str | None
-    named: bool
-    notes: list
+# what the first line of a table says, if it is no row: names of columns, and whether there are some
+Heading = namedtuple("Heading", "names unnamed index named notes")
 
 # %% ../../nbs/11_tables/36_reading.ipynb #bfef1b11
 def heading(first, path, style):

@@ -394,16 +394,6 @@ def draw_predictions(judged, features, forms, limit=3):
     return figure
 
 # %% ../../nbs/11_tables/43_report.ipynb #40f4d0bb
-def typical_row(predicted, branch):
-    "Place of the row with the median of `predicted` `(N,)`, if possible where several branches are."
-    order = np.argsort(predicted, kind="stable")
-    of = branch[order][:, None] == np.arange(branch.max() + 1)
-    within = np.logical_or.accumulate(of) & np.logical_or.accumulate(of[::-1])[::-1]
-    several = order[within.sum(axis=1) > 1]
-    chosen = several if len(several) else order
-    return int(chosen[len(chosen) // 2])
-
-
 def marks_of_column(column):
     "Numbers `(N,)` that differ by more than `UNLIKE` if the cells of a typed `column` do."
     if column.dtype.kind == "O":
@@ -437,7 +427,7 @@ def explorer_of(fitted, image=None):
         NEAR,
         [marks_of_column(column) for _, column in columns.items()],
         titles=["the data", "the map"],
-        start=typical_row(values[:, 0], placed.branch),
+        start=int(np.argsort(values[:, 0], kind="stable")[len(values) // 2]),
         feature=feature,
         values=words(truth[:, 0]),
         predicted=words(values[:, 0]),
