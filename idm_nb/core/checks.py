@@ -53,9 +53,7 @@ NO_NUMBERS = ("categor", "str", "object", "date", "duration", "time", "enum", "c
 def check_columns(frame, name):
     "Raise a `ValueError` that names the columns of a data frame that are not numbers."
     kinds = [str(kind).lower() for kind in frame.dtypes]
-    bad = [
-        str(c) for c, kind in zip(frame.columns, kinds) if any(word in kind for word in NO_NUMBERS)
-    ]
+    bad = [str(c) for c, kind in zip(frame.columns, kinds) if any(w in kind for w in NO_NUMBERS)]
     if bad:
         shown = ", ".join(map(repr, bad[:5])) + (", ..." if len(bad) > 5 else "")
         remedy = ORDER if name == "y" else ENCODE

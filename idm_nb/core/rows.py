@@ -411,7 +411,5 @@ def on_far_rows(rows, numbers, what):
         return []
     who = f"Row {far[0]} is" if len(far) == 1 else f"{len(far)} rows (first {far[0]}) are"
     where = f"far from all other rows, in the data or in {what}"
-    left = (
-        f"nothing is learned from {'it' if len(far) == 1 else 'them'}, and the share explained is"
-    )
-    return [("far", f"{who} {where}: {left} that of the other rows. Check for misprints.")]
+    left = f"nothing is learned from {'it' if len(far) == 1 else 'them'}, and the share explained"
+    return [("far", f"{who} {where}: {left} is that of the other rows. Check for misprints.")]

@@ -325,9 +325,7 @@ class Placed:
         self.fitted, self.given = fitted, X
         self.number = fitted.rows.inverse if X is None else fitted.rows.lookup.find(X)
 
-    @cached_property
-    def X(self):
-        return self.fitted.rows.X[self.number] if self.given is None else self.given
+    X = cached_property(lambda s: s.fitted.rows.X[s.number] if s.given is None else s.given)
 
     @cached_property
     def coordinates_in_data(self):
@@ -359,9 +357,7 @@ class Placed:
         assign, points, values = self.fitted.branches.assign, self.points, self.values
         return self._recalled(lambda new: assign(points[new], values[new]), self.fitted.branch)
 
-    @cached_property
-    def probability(self):
-        return self.fitted.branches.assign_proba(self.points, self.values)
+    probability = cached_property(lambda s: s.fitted.branches.assign_proba(s.points, s.values))
 
     @cached_property
     def embeddings(self):

@@ -145,9 +145,7 @@ class ReebGraph(Storage):
         up, down = (np.isin(np.arange(len(self.nodes)), ends) for ends in self.branches.T)
         return ["fork" if u and d else "minimum" if u else "maximum" for u, d in zip(up, down)]
 
-    @property
-    def pieces(self):
-        return classes(len(self.nodes), self.branches)[self.branches[:, 0]]
+    pieces = property(lambda s: classes(len(s.nodes), s.branches)[s.branches[:, 0]])
 
     def support(self):
         "Log odds of two branches: dict of lists, a row for each two that share feature values."

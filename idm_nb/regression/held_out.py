@@ -127,11 +127,10 @@ class HeldOut(Storage):
         rng, sizes = np.random.default_rng(self.random_state), np.bincount(self.labels)
         order = np.argsort(self.labels, kind="stable")
         y, guess = y[order], guess[order]
-        own, reached, done, count = np.sum(y * guess), 0, 0, int(np.ceil(2 / level)) - 1
+        least, reached, done = np.sum(y * guess) * (1 - 1e-9) - 1e-300, 0, 0
+        count = int(np.ceil(2 / level)) - 1
         while done < count and reached <= 0.1 * count:
-            reached += (
-                DEPENDENT * np.sum(y[mixed_groups(sizes, rng)] * guess) >= own * (1 - 1e-9) - 1e-300
-            )
+            reached += DEPENDENT * np.sum(y[mixed_groups(sizes, rng)] * guess) >= least
             done += 1
         return float((1 + reached) / (1 + done))
 

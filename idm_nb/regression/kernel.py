@@ -517,9 +517,7 @@ class KernelRegression(CrossTuned):
         return StretchedKernel(self.n_rounds)
 
     stretch_ = property(lambda self: self.axes_.axes @ self.models_[0].stretch)
-    noise_variance_ = property(
-        lambda self: np.mean([m.kernel.noise_variance for m in self.models_])
-    )
+    noise_variance_ = property(lambda s: np.mean([m.kernel.noise_variance for m in s.models_]))
 
     def fit(self, X, y, *, sample_weight=None, groups=None):
         # distances are the same, and there are fewer columns

@@ -218,10 +218,7 @@ class Estimated:
         beyond = lengths_beyond(self.mixture.rows, self.X, self.coordinates)
         return self.mixture.errors.posterior(self.coordinates, beyond)
 
-    @cached_property
-    def errors(self):
-        return self.mixture.errors(self.coordinates, self.values, self.posterior)
-
+    errors = cached_property(lambda s: s.mixture.errors(s.coordinates, s.values, s.posterior))
     novel = property(lambda self: self.posterior > self.mixture.errors.largest)
 
 # %% ../../nbs/07_estimates/20_stacked.ipynb #4fea4001

@@ -133,11 +133,8 @@ def about_few(verdict):
     few, part, others = verdict.few_rows
     if part < 0.5 or verdict.r2 > 1 - SMALL:
         return []
-    rows = (
-        f"{few} rows with the largest errors carry"
-        if few > 1
-        else "row with the largest error carries"
-    )
+    one, several = "row with the largest error carries", "rows with the largest errors carry"
+    rows = f"{few} {several}" if few > 1 else one
     return [
         f"The {rows} {percent(part)} of the squared error: on the other {verdict.rows - few}, the map "
         f"explains {percent(others)} of the variation."
@@ -322,9 +319,7 @@ def dependence(kind, points, y, own, columns=()):
 def groupings(cells):
     "First rows `(r,)` with equal values in columns of `cells` that repeat them, and in all; and columns."
     firsts = [np.unique(v, return_index=True, return_inverse=True)[1:] for v in cells.T]
-    found = {
-        (j,): first[own] for j, (first, own) in enumerate(firsts) if 2 * len(first) <= len(own)
-    }
+    found = {(j,): f[own] for j, (f, own) in enumerate(firsts) if 2 * len(f) <= len(own)}
     if several := sum(found, ()):
         first, own = distinct_rows(cells[:, several])[:2]
         found[several] = first[own]

@@ -403,10 +403,9 @@ def hidden_bandwidth(metric, epsilon, keep_self):
     lengths = np.sqrt(np.maximum(metric[some].all_squared_lengths(metric), 0))
     lengths[np.arange(len(some)), some] = 0
     test = KernelSum(lengths, precomputed=True, kernel=Gaussian(1e-4))
-    chosen = (
-        test.epsilon if is_auto(epsilon) else check_number("epsilon", epsilon, 0, open_low=True)
-    )
-    return test, float(chosen), test.keep_self if is_auto(keep_self) else bool(keep_self)
+    epsilon = test.epsilon if is_auto(epsilon) else epsilon
+    check_number("epsilon", epsilon, 0, open_low=True)
+    return test, float(epsilon), test.keep_self if is_auto(keep_self) else bool(keep_self)
 
 # %% ../../nbs/10_relatives/32_nonlinear_ica.ipynb #2fc32ffa
 def near_pairs(metric, epsilon, automatic):

@@ -396,9 +396,8 @@ def page_file(name):
 # %% ../../nbs/09_map/31_explorer.ipynb #9a17a212
 def explorer_page(data):
     "The explorer of `page_data` as a piece of HTML that needs neither Python nor a network."
-    text = json.dumps(data, allow_nan=False).replace(
-        "<", "\\u003c"
-    )  # a name must not end the script
+    # a name must not end the script
+    text = json.dumps(data, allow_nan=False).replace("<", "\\u003c")
     name = f"idm-{sha1(text.encode()).hexdigest()[:10]}"
     parts = dict(style=page_file("explorer.css"), script=page_file("explorer.js"))
     return Template(page_file("explorer.html")).substitute(parts, name=name, data=text)

@@ -107,9 +107,8 @@ def rotated_digits(digit=3, *, n_angles=18, max_angle=60.0, random_state=0):
 def turned_classes(digits=(3, 4, 7), n_angles=6, random_state=0):
     "`rotated_digits` of several classes: the sequence `digits`, each original `n_angles` times."
     rng = check_random_state(random_state)
-    X, angle, groups = zip(
-        *(rotated_digits(d, n_angles=n_angles, random_state=rng) for d in digits)
-    )
+    parts = (rotated_digits(d, n_angles=n_angles, random_state=rng) for d in digits)
+    X, angle, groups = zip(*parts)
     first = np.cumsum([0, *(part.max() + 1 for part in groups)])
     groups, sizes = [part + k for part, k in zip(groups, first)], [len(part) for part in groups]
     return np.vstack(X), np.hstack(angle), np.hstack(groups), np.repeat(digits, sizes)

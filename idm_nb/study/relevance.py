@@ -42,9 +42,8 @@ def unit_columns(X):
         squares = column_means(X.power(2)) - column_means(X) ** 2
         length = np.sqrt(X.shape[0] * np.maximum(squares, 0))
         constant = length <= 1e-6 * max(length.max(), 1e-300)
-        return (
-            X @ sp.diags_array(np.where(constant, 0, 1 / np.where(constant, 1, length)))
-        ).tocsr()
+        scale = np.where(constant, 0, 1 / np.where(constant, 1, length))
+        return (X @ sp.diags_array(scale)).tocsr()
     centered = X - X.mean(axis=0)
     length = np.linalg.norm(centered, axis=0)
     constant = length <= np.sqrt(len(X)) * 1e-12 * np.abs(X).max(axis=0)
@@ -102,9 +101,7 @@ def unexplained(units, labels, own=None):
         alone = 1 - np.sum(target * slope, axis=0)
         for rows in sets:
             part = np.linalg.solve(inverse[rows] @ vectors[rows].T, slope[rows])
-            if (
-                own is None
-            ):  # a column among the others is taken out by the formula of Sherman and Morrison
+            if own is None:  # takes a column out of the others, after Sherman and Morrison
                 part = part / (alone + np.sum(slope[rows] * part, axis=0))
             found[rows] = part
         error = np.sum(found**2, axis=0)
