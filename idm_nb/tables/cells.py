@@ -214,7 +214,7 @@ def with_form(column, form, told=None, marks=()):
 # %% ../../nbs/11_tables/34_cells.ipynb #d05f281c
 DATE = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?|\d{1,2}\W*[A-Za-z]{3,9}\W*\d{2,4}.*"
 DATE += r"|[A-Za-z]{3,9}\W*\d{1,2}\W+\d{4}.*"
-MONTH = r"\d{4}[-/]\d{1,2}|\d{1,2}[-/]\d{4}|\d{4}\W?[A-Za-z]{3,9}|[A-Za-z]{3,9}\W{0,2}\d\d(\d\d)?"
+MONTH = r"\d{4}[-/]\d{1,2}|\d{1,2}[-/]\d{4}|\d{4}\W[A-Za-z]{3,9}|[A-Za-z]{3,9}\W{0,2}\d\d(\d\d)?"
 MONTH += r"|\d{4}[- ]?W\d\d|\d{4}\W?[Qq][1-4]|[Qq][1-4]\W?\d{4}|\d{4}"
 PARTS = (  # of a month, a quarter or a week of ISO 8601, and their formats
     (r"(?<=W)\d\d", "%V"),
