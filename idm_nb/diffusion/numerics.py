@@ -505,7 +505,9 @@ class KernelSum(Storage):
     def __init__(self, points, *, precomputed=False, kernel="auto"):
         if not (precomputed or sp.issparse(points)):
             points = points[distinct_rows(points)[0]]
-        squares, counts, n_zero, n, least = _sampled_pairs(points, precomputed)
+        squares = []
+        if points.shape[1 if precomputed else 0] > 1:
+            squares, counts, n_zero, n, least = _sampled_pairs(points, precomputed)
         if not len(squares):
             raise ValueError("all points coincide: there is no length to choose")
         self.n_points = points.shape[1 if precomputed else 0]

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
@@ -316,19 +317,23 @@ def kernel_entries(squares, profile, epsilon, new=False):
 
 # %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #5e75269a
 def distinct_points(kind, X):
-    "Points or distances without repeated rows; numbers of those that stay, place of each row, counts."
-    if kind == "kernel" or sp.issparse(X):
-        every = np.arange(X.shape[0])
-        return X, every, every, np.ones(len(every))
-    first, place, counts = distinct_rows(X)
-    if len(first) < len(X):
-        X = X[first] if kind == "euclidean" else X[np.ix_(first, first)]
+    "Points or distances without repeated points; numbers of those that stay, place of each row, counts."
+    place = np.arange(X.shape[0])
+    if kind == "euclidean":
+        place = distinct_rows(X)[1]
+    elif kind == "precomputed":
+        zero = stored_distances(X).tocoo()
+        zero.data = (zero.data == 0).astype(float)
+        zero.eliminate_zeros()
+        place = connected_components(zero, directed=False)[1]
+    first, counts = np.unique(place, return_index=True, return_counts=True)[1:]
+    if len(first) < len(place):
+        X = X[first] if kind == "euclidean" else X[first][:, first]
     return X, first, place, counts
 
 # %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #22f3503f
 def given_kernel(kind, X, profile, epsilon):
     "Kernel `(N, N)` of the training points, if `X` is no table of points."
-    check_symmetric(X, "a kernel" if kind == "kernel" else "a precomputed distance")
     if kind == "kernel":
         kernel = sp.csr_matrix(X)
         alone = np.asarray(kernel.sum(axis=1)).ravel() <= 0
@@ -420,6 +425,7 @@ def check_map_input(model, X):
     X = check_matrix(record, X, reset=True)
     if model.metric == "precomputed" and sp.issparse(X) and X.shape[0] == X.shape[1]:
         X = both_ways(X)
+    check_symmetric(X, "a kernel" if model.metric == "kernel" else "a precomputed distance")
     return X, {name: found for name, found in vars(record).items() if name.endswith("_in_")}
 
 # %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #ee13ab79
