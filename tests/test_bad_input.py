@@ -12,6 +12,7 @@ from idm_nb import (
     DiffeomorphismMap,
     DiffusionFlow,
     DiffusionMap,
+    FeatureRegressor,
     IteratedDiffusionMap,
     NonlinearICA,
     PaperIteratedDiffusionMap,
@@ -118,6 +119,10 @@ HOLE = np.where(np.arange(600).reshape(300, 2) == 35, np.nan, X)
 TRIPLE = np.repeat(X[:3], 20, axis=0)
 OF_FUNCTIONS = [
     (lambda: estimate_derivative(X, Y, method="guess"), "method='guess' is not known"),
+    *(
+        (lambda m=model: m.fit(X, Y, groups=np.arange(300) == 7), "largest holds 299 of 300 rows")
+        for model in (IteratedDiffusionMap(), FeatureRegressor(["kernel"]))
+    ),
     (lambda: estimate_derivative(X, Y, X[:3] + 0.1, method="regression"), "use 'affine'"),
     (lambda: estimate_derivative(X, Y[:-1]), "y has 299 rows"),
     (lambda: estimate_derivative(X, Y, ridge=np.nan), "ridge must be a number, 0 or more, got nan"),
@@ -125,11 +130,11 @@ OF_FUNCTIONS = [
     (lambda: estimate_derivative(X, Y, dimension=3), "dimension must be an integer.* 2, got 3"),
     (
         lambda: estimate_derivative(X, Y, X[:3], query_features=np.ones((3, 2))),
-        r"query_features has shape \(3, 2\), not 3 rows and 1 columns",
+        r"query_features has shape \(3, 2\), not \(3, 1\): the rows of queries",
     ),
     (
         lambda: estimate_derivative(X, X, X[:5], query_features=X[:5].T),
-        r"query_features has shape \(\d, 5\), not 5 rows",
+        r"query_features has shape \(\d, 5\), not \(5, ",
     ),
     (
         lambda: estimate_derivative(X, Y, X[:3], method="affine", epsilon=np.ones(4)),

@@ -237,6 +237,8 @@ def test_a_share_that_may_be_zero_is_enough_for_nothing():
     assert "is enough" in str(replace(known, line=known.r2))
     sixteen = replace(known, r2=0.11, low=-0.02, high=0.42, line=0.16)
     assert sixteen.beats_chance and "is enough" not in str(sixteen)
+    assert "was nearly the same." in str(replace(known, half=0.97))
+    assert "was no larger." in str(replace(known, half=0.9))
 
 
 def test_columns_of_rounding_errors_are_no_columns():

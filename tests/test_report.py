@@ -140,6 +140,7 @@ def test_rows_that_are_pictures_are_drawn_as_pictures():
     assert len(shown) == len(table) and data["image"] == [8, 8] and not data["columns"]
     # errors, the novel row, and one picture of the relevance; no picture of single pixels
     assert page.count("<img") == 3 and "Novel rows" in page
+    assert "No single column" not in page and "The pictures show" not in page
     with pytest.raises(ValueError, match=r"image=\(5, 8\) needs 40 columns, got 64"):
         model.report(image=(5, 8))
 

@@ -52,7 +52,7 @@ WORKS = {
     "lines of Windows": (PLAIN.replace("\n", "\r\n"), ""),
     "lines of old Macintosh": (PLAIN.replace("\n", "\r"), ""),
     "blanks around cells": (table(" a , b , y ", " {a} , {b:.0f} , {y} "), ""),
-    "empty last rows": (PLAIN + ",,\n,,\n,,\n", "3 empty rows are left out"),
+    "empty last rows": (PLAIN + ",,\n,,\n,,\n", "empty rows, which are left out: 3"),
     "empty lines in between": (PLAIN.replace("\n", "\n\n"), ""),
     "empty last columns": (table("a,b,y,,", "{a},{b:.0f},{y},,"), ""),
     "names of several lines": (

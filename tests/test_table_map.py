@@ -165,7 +165,7 @@ WRONG = {
     "'day' holds 'later' at data row 1, but held dates in training": NEW.assign(day="later"),
     "'day' holds 'soon' at data row 2, but": NEW.assign(day=[str(NEW.day[0]), "soon", *[None] * 7]),
     "order does not name 'dppf'": dict(feature="ligand", order=["SPhos", "XPhos"]),
-    "each the name of one column, got": dict(groups=["ligand", "base"]),
+    "groups must name one column, got ligand, base": dict(groups=["ligand", "base"]),
     "feature names no column": dict(feature=[]),
     "landmarks must be 16 to 160": dict(model=IteratedDiffusionMap(1, landmarks=5)),
     "besides the feature: 'ligand' is left out: ignored; 'base'": dict(ignore=list(NEW)),
@@ -185,6 +185,11 @@ def test_names_of_columns_are_exact(given):
     table = TABLE[["celsius", "rate"]].assign(batch1=1, batch2=2, ph1=3, ph2=4)
     [name] = given.values()
     refuses(f"no column '{name}'; .* near: '{name}2', '{name}1'$", lambda: fit(table, **given))
+
+
+def test_a_weight_that_is_read_as_words_is_refused():
+    model = TableMap("rate", model=KERNEL, reading={"words": ["count"]})
+    refuses("'count' holds words", lambda: model.fit(TABLE.assign(count="1"), "count"))
 
 
 @pytest.mark.parametrize("words", WRONG)

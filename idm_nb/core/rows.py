@@ -360,25 +360,27 @@ def spread_rows(points, count, rng):
     return np.r_[found, rng.permutation(rest)[: count - len(found)]]
 
 # %% ../../nbs/appendix/D_rows.ipynb #5572902b
-def landmark_rows(X, landmarks, random_state=None):
-    "Indices of the landmarks, the rows that represent all rows; `X` `(N, m)`, `landmarks` `(n,)`."
+def landmark_rows(X, landmarks, random_state=None, weight=None):
+    "Indices of the landmarks, the rows that represent all with `weight` `(N,)`; `X` `(N, m)`, `landmarks` `(n,)`."
     N = X.shape[0]
+    some = np.arange(N) if weight is None else np.flatnonzero(weight)
     if landmarks is None:
-        return np.arange(N)
+        return some
     if np.ndim(landmarks) == 0:
-        count = check_number("landmarks", landmarks, 4, N, integer=True)
+        count = check_number("landmarks", landmarks, 4, len(some), integer=True)
         rng = check_random_state(random_state)
-        pool = rng.permutation(N)[: POOL * count]
+        pool = some[rng.permutation(len(some))[: POOL * count]]
         points = X[pool]
         points = PrincipalAxes(points, 64)(points) if is_wide(X) else points
         return np.sort(pool[spread_rows(points, count, rng)])
     rows = np.asarray(landmarks)
-    whole = rows.ndim == 1 and len(rows) and rows.dtype.kind in "iu"
-    if not whole or rows.min() < 0 or rows.max() >= N:
+    whole = rows.ndim == 1 and rows.dtype.kind in "iu" and np.isin(rows, np.arange(N)).all()
+    if not whole or not np.isin(rows, some).any():
+        what = "rows" if weight is None else "rows with a weight"
         raise ValueError(
-            f"landmarks must be a number, or rows from 0 to {N - 1}, got {landmarks!r}"
+            f"landmarks must be a number, or {what} from 0 to {N - 1}, got {landmarks!r}"
         )
-    return np.unique(rows)
+    return np.intersect1d(rows, some)
 
 # %% ../../nbs/appendix/D_rows.ipynb #pool-code
 def pool_rows(count, landmarks, random_state):

@@ -11,7 +11,13 @@ from functools import cached_property
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..core.checks import check_choice, check_features, check_number, check_points
+from idm_nb.core.checks import (
+    check_choice,
+    check_features,
+    check_groups,
+    check_number,
+    check_points,
+)
 from ..core.files import Storage
 from ..core.work import chunks
 from ..diffusion.numerics import NeighborGraph
@@ -108,11 +114,6 @@ def admissible_neighbors(graph, neighborhood, queries, groups, query_groups, cou
     near, distance = neighborhood.neighbors, neighborhood.distances
     barred = groups[near] == query_groups[:, None]
     most = min(count, near.shape[1] - 1, len(groups) - np.bincount(groups).max())
-    if most < 2:
-        raise ValueError(
-            f"groups: the largest holds {np.bincount(groups).max()} of {len(groups)} rows, which "
-            f"leaves nothing to predict it from; use smaller groups"
-        )
     # a few missing members shorten the lists of all queries; if many are missing, search again
     admitted = near.shape[1] - barred.sum(axis=1)
     width = min(most, max(-(-3 * most // 4), admitted.min()))
@@ -182,11 +183,11 @@ class LocalRegression(Storage):
         groups : (N,) int array, default None: each row is a group of its own
         weights : (N,) array, default None, how often each row counts
         """
-        groups = np.arange(len(features)) if groups is None else groups
+        n = len(features)
+        groups = np.arange(n) if groups is None else check_groups(groups, n)
         points, data = graph.points, (graph.points, features, weights, self.ridge)
         near = admissible_neighbors(graph, graph, points, groups, groups, 4 * max(self.reaches) + 8)
-        tried = check_random_state(self.random_state).permutation(len(features))
-        tried = np.sort(tried[:N_TRIED])
+        tried = np.sort(check_random_state(self.random_state).permutation(n)[:N_TRIED])
         most, errors = min(graph.n_neighbors, len(groups) - np.bincount(groups).max()), {}
         for reach in [r for r in self.reaches if r <= most] or [most]:
             found = affine_fit(data, points[tried], *(part[tried] for part in near), reach)[0]
@@ -333,8 +334,8 @@ def estimate_derivative(
         values = np.asarray(values, dtype=float)
         values = values[:, None] if values.ndim == 1 else values
         if values.shape != (len(points), y.shape[1]):
-            expected = f"{len(points)} rows and {y.shape[1]} columns, as queries and y"
-            raise ValueError(f"query_features has shape {values.shape}, not {expected}")
+            told = f"query_features has shape {values.shape}, not {(len(points), y.shape[1])}"
+            raise ValueError(f"{told}: the rows of queries, the columns of y")
     elif method != "affine":
         raise ValueError(
             f"method={method!r} needs the feature at the query points; "

@@ -187,8 +187,7 @@ def prepare(model, options, X, y, sample_weight, groups):
     if is_wide(X):
         announce(options.verbose, f"principal axes of {X.shape[1]} columns")
     some = lambda part, rows: part if part is None or len(rows) == N else part[rows]
-    kept = np.arange(N) if weight is None else np.flatnonzero(weight)
-    kept = kept[landmark_rows(some(X, kept), options.landmarks, options.random_state)]
+    kept = landmark_rows(X, options.landmarks, options.random_state, weight)
     fresh = fresh_rows(kept, X, features, groups, weight, options.random_state)
     parts = [some(part, kept) for part in (X, features, weight, groups)]
     rows = TrainingRows.of(*parts, options.n_pca)

@@ -63,7 +63,7 @@ def about_half(verdict):
     exact = 1 - verdict.r2 < NOISES[0]
     if verdict.half is None or exact or any(kind == "scale" for kind, _ in verdict.cautions):
         return []
-    was = "nearly the same"
+    was = "nearly the same" if verdict.half > 1 - SMALL else "no larger"
     if verdict.half >= 1 + SMALL:
         was = f"{verdict.half:.2g} times as large" + ", perhaps by chance" * (not verdict.falls)
     return [f"With half of the {verdict.units}, the error of the prediction was {was}."]

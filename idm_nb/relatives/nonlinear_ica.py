@@ -167,8 +167,8 @@ def check_covariances(covariances, n_points, n_columns):
             f"covariances must have shape {shape}, one matrix a row of X, got {covariances.shape}"
         )
     trace = np.trace(covariances, axis1=1, axis2=2)
-    if not np.isfinite(np.sum(covariances)) or trace.min() <= 0:
-        bad = ~np.isfinite(covariances).all(axis=(1, 2)) | ~(trace > 0)
+    bad = ~np.isfinite(covariances).all(axis=(1, 2)) | ~(trace > 0)
+    if bad.any():
         raise ValueError(
             f"the covariance of point {bad.argmax()} is not finite or has no positive trace "
             f"({bad.sum()} such point(s)): remove them, or give these points longer bursts"

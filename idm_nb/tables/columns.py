@@ -318,7 +318,7 @@ def likely_groups(frame, names, fewest=2):
         count = frame[name].nunique() if re.fullmatch(TOGETHER, name.lower()) else 0
         if fewest <= count <= len(frame) / 2:
             told = f"Column {name!r} has {count} values: if new rows have new ones there, give "
-            more = f"groups={name!r} (--group in the command), or all numbers are too good."
+            more = f"groups={name!r} (--group in the command), or the numbers may be too good."
             return name, told + more
     return None, None
 

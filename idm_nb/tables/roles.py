@@ -412,8 +412,7 @@ def read_for_fit(options, source, model, weight=None):
     table.find(*as_list(reading.get("words")))
     for role in ("index", "groups", "label"):
         if len(named[role]) > 1:
-            what = f"index, groups and label are each the name of one column, got {given[role]}"
-            raise UsageError(what)
+            raise UsageError(f"{role} must name one column, got {', '.join(named[role])}")
     for role, what in (("columns", "data"), ("index", "index"), ("groups", "groups")):
         both = [name for name in named[role] if name in named["feature"]]
         if both:
