@@ -129,8 +129,10 @@ def numbers_of(table, name):
         gaps = column.index[column.isna()]
         what = f"has a gap at data row {gaps[0]}" + f", and {len(gaps) - 1} more" * (len(gaps) > 1)
     elif what is None and column.dtype.kind not in "biuf":
-        row = next((k for k, c in column.items() if not is_number(c)), column.index[0])
-        what = f"holds {str(column[row])!r} at data row {row}, which is not a number"
+        row = next((k for k, c in column.items() if not is_number(c)), None)
+        what = "holds words"
+        if row is not None:
+            what = f"holds {str(column[row])!r} at data row {row}, which is not a number"
     if what:
         raise ValueError(f"{table.source}: column {name!r} {what}")
     return column.to_numpy(float)
@@ -207,7 +209,7 @@ def without_blank(frame):
         blank &= is_gap(column).to_numpy()
         if not blank.any():
             return frame, []
-    return frame[~blank], [f"{blank.sum()} empty rows are left out"] * bool(blank.any())
+    return frame[~blank], [f"empty rows, which are left out: {blank.sum()}"] * bool(blank.any())
 
 
 def with_values(frame, columns):
