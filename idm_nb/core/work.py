@@ -58,11 +58,11 @@ SEVERAL, MOST_DIGITS = 4, 12
 
 
 def in_words(numbers):
-    "Numbers `(N,)` as texts, with digits by which hundredths of their range differ, and all if they are few."
+    "Numbers `(N,)` as texts, with digits by which a few differ, or hundredths of the range of many."
     known = np.unique([x for x in numbers if np.isfinite(x)])
     if len(known) > 1:
-        some = known if len(known) <= SEVERAL else known[:1]
-        known = np.unique([*some, known[0] + np.ptp(known) / 100])
+        some, parts = (known, 10) if len(known) <= SEVERAL else (known[:1], 100)
+        known = np.unique([*some, known[0] + np.ptp(known) / parts])
     apart = lambda digits: len({f"{x:.{digits}g}" for x in known}) == len(known)
     digits = next(filter(apart, range(3, MOST_DIGITS)), MOST_DIGITS)
     return [short(x, digits) for x in numbers]
