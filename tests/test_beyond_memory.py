@@ -81,7 +81,7 @@ def test_landmarks_stand_for_all():
     weight, last = np.repeat([0.0, 1.0], 1500), np.arange(1400, 2000)  # rows of X, if they count
     model = IteratedDiffusionMap(landmarks=last, **fast).fit(X, y, sample_weight=weight)
     assert model.landmarks_.tolist() == last[100:].tolist()
-    with pytest.raises(ValueError, match="rows with a weight from 0 to 2999"):
+    with pytest.raises(ValueError, match="rows that count, from 0 to 2999"):
         model.set_params(landmarks=last[:100]).fit(X, y, sample_weight=weight)
 
 

@@ -302,7 +302,7 @@ def fit_into_folder(model, source, options, image=None):
         announce(True, text)
     seconds = time.perf_counter() - start
     steps = fitted.model.n_iterations_
-    announce(verbose, f"{steps} steps in {seconds:.1f} s; the report comes next")
+    announce(verbose, f"{steps} step{'s' * (steps > 1)} in {seconds:.1f} s; the report comes next")
     fitted.model.set_params(verbose=False)
     style = style_of(fitted, {**reading, "index": model.index})
     model.set_params(reading={**reading, "shell": False})  # who loads it writes Python

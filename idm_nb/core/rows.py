@@ -376,10 +376,8 @@ def landmark_rows(X, landmarks, random_state=None, weight=None):
     rows = np.asarray(landmarks)
     whole = rows.ndim == 1 and rows.dtype.kind in "iu" and np.isin(rows, np.arange(N)).all()
     if not whole or not np.isin(rows, some).any():
-        what = "rows" if weight is None else "rows with a weight"
-        raise ValueError(
-            f"landmarks must be a number, or {what} from 0 to {N - 1}, got {landmarks!r}"
-        )
+        told = f"landmarks must be a number, or rows that count, from 0 to {N - 1}"
+        raise ValueError(f"{told}, got {landmarks!r}")
     return np.intersect1d(rows, some)
 
 # %% ../../nbs/appendix/D_rows.ipynb #pool-code

@@ -183,11 +183,10 @@ class LocalRegression(Storage):
         groups : (N,) int array, default None: each row is a group of its own
         weights : (N,) array, default None, how often each row counts
         """
-        n = len(features)
-        groups = np.arange(n) if groups is None else check_groups(groups, n)
+        groups = np.arange(len(features)) if groups is None else check_groups(groups, len(features))
         points, data = graph.points, (graph.points, features, weights, self.ridge)
         near = admissible_neighbors(graph, graph, points, groups, groups, 4 * max(self.reaches) + 8)
-        tried = np.sort(check_random_state(self.random_state).permutation(n)[:N_TRIED])
+        tried = np.sort(check_random_state(self.random_state).permutation(len(features))[:N_TRIED])
         most, errors = min(graph.n_neighbors, len(groups) - np.bincount(groups).max()), {}
         for reach in [r for r in self.reaches if r <= most] or [most]:
             found = affine_fit(data, points[tried], *(part[tried] for part in near), reach)[0]

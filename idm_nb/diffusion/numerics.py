@@ -283,9 +283,7 @@ def warn_if_apart(graph, remedy=None):
     if count > 1:
         sizes = np.sort(np.bincount(label))[::-1]
         shown = ", ".join(map(str, sizes[:5])) + (", ..." if count > 5 else "")
-        if remedy is None:
-            k = getattr(graph, "n_neighbors", None)
-            remedy = f"n_neighbors={2 * k} or more" if k else "a kernel that joins them"
+        remedy = remedy or f"n_neighbors={2 * graph.n_neighbors} or more"
         warnings.warn(
             f"the neighbour graph falls into {count} pieces (sizes {shown}): nothing relates one "
             f"piece to another. Pass {remedy}, or fit the pieces one by one",

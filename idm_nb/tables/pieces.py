@@ -120,7 +120,7 @@ def check_target(target):
         return None
     target = Path(target)
     if ending(target) not in WRITERS:
-        kinds = ", ".join(WRITERS)
+        kinds = ", ".join(WRITERS) + " (predict: .h5ad to .h5ad)"
         raise UsageError(f"--out {target}: the ending must be one of {kinds}, or - alone")
     if not target.parent.is_dir():
         raise UsageError(f"--out {target}: there is no folder {target.parent}")

@@ -130,9 +130,8 @@ def numbers_of(table, name):
         what = f"has a gap at data row {gaps[0]}" + f", and {len(gaps) - 1} more" * (len(gaps) > 1)
     elif what is None and column.dtype.kind not in "biuf":
         row = next((k for k, c in column.items() if not is_number(c)), None)
-        what = "holds words"
-        if row is not None:
-            what = f"holds {str(column[row])!r} at data row {row}, which is not a number"
+        told = f"{str(column.get(row))!r} at data row {row}, which is not a number"
+        what = f"holds {'words' if row is None else told}"
     if what:
         raise ValueError(f"{table.source}: column {name!r} {what}")
     return column.to_numpy(float)
