@@ -283,11 +283,10 @@ def warn_if_apart(graph, remedy=None):
     if count > 1:
         sizes = np.sort(np.bincount(label))[::-1]
         shown = ", ".join(map(str, sizes[:5])) + (", ..." if count > 5 else "")
-        remedy = remedy or f"n_neighbors={2 * graph.n_neighbors} or more"
+        remedy = remedy or f"n_neighbors={sizes[1]} or more"  # a row has fewer in its piece
         warnings.warn(
             f"the neighbour graph falls into {count} pieces (sizes {shown}): nothing relates one "
             f"piece to another. Pass {remedy}, or fit the pieces one by one",
-            UserWarning,
             stacklevel=3,
         )
     return count

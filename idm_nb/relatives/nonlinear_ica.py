@@ -426,7 +426,6 @@ def choose_components(spectrum, n, alpha):
             f"{len(shares)} eigenfunctions; the rest is filled with those that are "
             f"least determined. Pass n_components={len(chosen)}; if there are more variables, a larger "
             f"n_eigenfunctions may find them",
-            UserWarning,
             stacklevel=3,
         )
         order = np.argsort(-np.nan_to_num(shares), kind="stable")

@@ -100,7 +100,6 @@ def are_counts(X, counts=None):
         warnings.warn(
             "X holds whole numbers, which are used as they are: if they are counts of molecules, give "
             "counts=True (--counts in the command), and else counts=False (--no-counts)",
-            UserWarning,
             stacklevel=3,
         )
     return entries.dtype.kind in "iu"
