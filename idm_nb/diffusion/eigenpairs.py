@@ -208,7 +208,10 @@ def connected_eigenpairs(matrix, n, rng):
 # %% ../../nbs/01_diffusion_maps/03_eigenpairs.ipynb #7d11fd18
 def leading_eigenpairs(matrix, n, *, random_state=None):
     """The `n` algebraically largest eigenvalues of a sparse symmetric matrix, and their vectors; `matrix` `(N, N)`."""
-    rng, (count, piece) = check_random_state(random_state), connected_components(matrix, False)
+    rng = check_random_state(random_state)
+    count, piece = connected_components(
+        matrix, connection="strong"
+    )  # of a symmetric one the fastest
     if count == 1:
         values, vectors = connected_eigenpairs(matrix, n, rng)
         return values, fix_signs(vectors)
