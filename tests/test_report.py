@@ -132,12 +132,14 @@ def test_rows_that_are_pictures_are_drawn_as_pictures():
     pixels, angle, original = rotated_digits(3, n_angles=2)
     table = pd.DataFrame(pixels).add_prefix("pixel").assign(angle=angle, original=original)
     table.iloc[np.flatnonzero(split_rows(len(table), 0.2, original, 0))[0], :64] = 9.0  # novel
+    table["pixel5"] = 7.0  # no data, but a pixel
     options = dict(groups="original", scale="none", random_state=0)
     model = TableMap("angle", model=KERNEL, **options).fit(table)
     page = model.report(image=(8, 8))
     data = data_of(page)
     shown = np.frombuffer(base64.b64decode(data["pictures"]), "u1").reshape(-1, 64)
     assert len(shown) == len(table) and data["image"] == [8, 8] and not data["columns"]
+    assert model.fitted_.roles.pixels["pixel5"] == 7 and np.ptp(shown[:, 5]) == 0 < shown[0, 5]
     # errors, the novel row, and one picture of the relevance; no picture of single pixels
     assert page.count("<img") == 3 and "Novel rows" in page
     assert "No single column" not in page and "The pictures show" not in page

@@ -275,6 +275,7 @@ class ColumnPlan(Storage):
     use: str
     data: bool = False
     turn: float | None = None
+    value: float | None = None  # of a number that does not vary
 
 # %% ../../nbs/11_tables/38_columns.ipynb #7c1acaa7
 def plan_of(column, use=None, turn=None, form=None):
@@ -291,7 +292,9 @@ def plan_of(column, use=None, turn=None, form=None):
         data = not use.startswith("left out")
         use = use.replace("number", f"number of {form.unit}") if form and form.unit else use
         use = use.replace("circle", f"circle of {turn:.6g}") if turn else use
-    return ColumnPlan(column.name, kind, gaps, distinct, use, data, turn)
+    one = use == "left out: one value" and kind == "number"
+    value = float(column[column.first_valid_index()]) if one else None
+    return ColumnPlan(column.name, kind, gaps, distinct, use, data, turn, value)
 
 # %% ../../nbs/11_tables/38_columns.ipynb #3b43cafc
 def use_as_data(column, kind, gaps, distinct):

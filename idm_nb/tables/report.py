@@ -270,11 +270,12 @@ def draw_column(fitted, name):
     return figure
 
 # %% ../../nbs/11_tables/43_report.ipynb #a92bc6e0
-def draw_relevance(relevance, image=None):
-    "Figure of the twenty largest values of a `Relevance`, or a picture of all of a size `image`."
+def draw_relevance(relevance, image=None, pixels=()):
+    "Figure of the twenty largest values of a `Relevance`, or a picture of all `pixels`, of a size `image`."
     if image is not None:
         figure, ax = new_axes(3, 2.6)
-        figure.colorbar(ax.imshow(np.reshape(relevance.values, image), cmap="viridis"), ax=ax)
+        values = pd.Series(relevance.values, relevance.names).reindex(list(pixels), fill_value=0)
+        figure.colorbar(ax.imshow(values.to_numpy().reshape(image), cmap="viridis"), ax=ax)
         ax.set(xticks=[], yticks=[])
         return figure
     figure = new_figure(5, 0.8 + 0.24 * min(20, len(relevance.names)))
@@ -287,6 +288,12 @@ def draw_relevance(relevance, image=None):
 
 
 MOST_PICTURES = 8
+
+
+def pixels_of(fitted, frame):
+    "Pictures `(n, h * w)` of the rows of a `frame`, pixels that do not vary among them."
+    known = {name: value for name, value in fitted.roles.pixels.items() if value is not None}
+    return frame.reindex(columns=list(fitted.roles.pixels)).fillna(known).to_numpy(float)
 
 
 def draw_pictures(pictures, titles, image, signed=False):
@@ -307,7 +314,7 @@ def pictures_of_branches(fitted, image):
     if not len(contrast.pairs):
         return None
     effect = pd.DataFrame(contrast.effect, columns=contrast.columns)
-    effect = effect.reindex(columns=fitted.encoder.names, fill_value=0)
+    effect = effect.reindex(columns=list(fitted.roles.pixels), fill_value=0)
     titles = [f"branch {second} against {first}" for first, second in contrast.pairs]
     return draw_pictures(effect.to_numpy(), titles, image, signed=True)
 
@@ -415,7 +422,7 @@ def explorer_of(fitted, image=None):
         colours["branch"] = Colouring(placed.branch, "label")
     colours.update((name, shade_of(columns[name])) for name in names)
     words = lambda values: shown(form.words(values))
-    pixels = rows.frame[fitted.roles.data].to_numpy(float) if image is not None else None
+    pixels = pixels_of(fitted, rows.frame) if image is not None else None
     novel = np.flatnonzero(placed.novel)
     data = page_data(
         views,
@@ -454,7 +461,7 @@ def table_report(fitted, image=None):
     -------
     str, a self-contained HTML page
     """
-    check_image(image, len(fitted.roles.data))
+    check_image(image, len(fitted.roles.pixels))
     effects, limits, chance = effects_of(fitted) if image is None else ([], None, None)
     wanted = fitted.relevant_names()[:MOST_EFFECTS] if fitted.encoder.many else ()
     judged, feature = judged_rows(fitted), fitted.roles.features[0]
@@ -464,8 +471,7 @@ def table_report(fitted, image=None):
         branches = pictures_of_branches(fitted, image)
         strange = kept.part(fitted.placed_kept.novel) if len(kept) else kept
         if len(strange):
-            pixels = strange.frame[fitted.roles.data].to_numpy(float)
-            novel = draw_pictures(pixels, strange.numbers, image)
+            novel = draw_pictures(pixels_of(fitted, strange.frame), strange.numbers, image)
     estimate = fitted.model.estimate_
     names = sorted(estimate.weights_, key=estimate.weights_.get, reverse=True)
     return page_template("report.html").render(
@@ -473,7 +479,7 @@ def table_report(fitted, image=None):
         judged=judged,
         said=said,
         facts=key_facts(fitted),
-        bars=draw_relevance(fitted.relevance, image),
+        bars=draw_relevance(fitted.relevance, image, fitted.roles.pixels),
         effects=[(own[0], draw_effect(own, feature, limits, chance, form)) for own in effects],
         columns=[(name, draw_column(fitted, name)) for name in wanted],
         explorer=explorer_of(fitted, image),

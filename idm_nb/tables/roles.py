@@ -171,6 +171,9 @@ class Roles(Storage):
     coding: Coding | None = None
 
     data = property(lambda self: [plan.name for plan in self.plans if plan.data])
+    pixels = property(
+        lambda self: {p.name: p.value for p in self.plans if p.data or p.value is not None}
+    )
 
     @property
     def described(self):
