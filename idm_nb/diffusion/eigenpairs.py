@@ -188,7 +188,7 @@ def small_eigenpairs(matrix, n, rng):
 
 # %% ../../nbs/01_diffusion_maps/03_eigenpairs.ipynb #bc7922c8
 def connected_eigenpairs(matrix, n, rng):
-    "The `n` largest eigenvalues of a `matrix` `(N, N)` whose graph is in one piece, decreasing, and their vectors."
+    "The `n` largest eigenpairs of a connected `matrix` `(N, N)`, by decreasing eigenvalue."
     size = matrix.shape[0]
     try:
         found = many_grid_eigenpairs(matrix, n, rng) if size >= max(LARGE, 100 * n) else None

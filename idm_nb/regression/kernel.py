@@ -69,7 +69,7 @@ def mean_of_others(features, groups=None, weights=None):
 
 # %% ../../nbs/07_estimates/16_estimates.ipynb #fb05e795
 def left_out(residuals, rest, groups=None):
-    "Residuals without the row, or its whole group `(N,)`, @eq-left-out; `residuals` `(N, n)`, `rest` `(b, g)`."
+    "Residuals without a row, or its group `(N,)`, @eq-left-out; `residuals` `(N, n)`, `rest` `(b, g)`."
     # a row that determines its own value
     found = residuals / np.maximum(rest(None), 1e-12)[:, None]
     if groups is not None:
@@ -318,7 +318,7 @@ def gaussian(first, second, length=1.0):
 
 # %% ../../nbs/07_estimates/16_estimates.ipynb #24f76016
 class KernelFit(Storage):
-    "Kernel regression of `y` `(N, n)` on rows, or on `landmarks` `(M,)`, with residuals of rows `held` `(h,)`."
+    "Kernel regression of `y` `(N, n)` on rows or `landmarks` `(M,)`; residuals of rows `held` `(h,)`."
 
     ridge = np.sqrt(np.finfo(float).eps)  # on the kernel of the landmarks, for rounding
     _not_saved = ("residuals",)
