@@ -418,7 +418,7 @@ def pursued(X, y, most):
 
 # %% ../../nbs/07_estimates/21_verdict.ipynb #3625be5b
 def computed_from(X, y, least):
-    "At most three columns of `X` `(N, m)`, multiples of which leave the `least` of `y` `(N,)` in the other half of rows."
+    "At most three columns of `X` `(N, m)` whose line leaves the `least` of `y` `(N,)` in other rows."
     half = np.random.default_rng(0).permutation(len(y)) % 2 == 0
     X, y = X - X[half].mean(axis=0), y - y[half].mean()
     line = lambda some: np.linalg.lstsq(X[half][:, some], y[half], rcond=None)[0]
@@ -594,7 +594,7 @@ def on_scales(rows, name):
 
 # %% ../../nbs/07_estimates/21_verdict.ipynb #c26b001d
 def audit(rows, *, table=None, numbers=None, dependence=None, names=None, what="y", features=None):
-    "List of (kind, sentence) on TrainingRows `rows` with axes, by coordinates of a `table` `(N, m)` if given."
+    "List of (kind, sentence) on TrainingRows `rows`, by coordinates of a `table` `(N, m)` if given."
     name = lambda j: f"column {j}" if names is None else repr(str(names[j]))
     numbers = np.arange(len(rows.inverse)) if numbers is None else numbers
     X, known = rows.X[rows.inverse] if table is None else table, rows.asked
