@@ -361,7 +361,7 @@ def spread_rows(points, count, rng):
 
 # %% ../../nbs/appendix/D_rows.ipynb #5572902b
 def landmark_rows(X, landmarks, random_state=None, weight=None):
-    "Indices of the landmarks, the rows that represent all with `weight` `(N,)`; `X` `(N, m)`, `landmarks` `(n,)`."
+    "Indices of the rows that represent all with `weight` `(N,)`; `X` `(N, m)`, `landmarks` `(n,)`."
     N = X.shape[0]
     some = np.arange(N) if weight is None else np.flatnonzero(weight)
     if landmarks is None:

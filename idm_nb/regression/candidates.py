@@ -37,7 +37,7 @@ from idm_nb.regression.kernel import (
 
 # %% ../../nbs/07_estimates/17_candidates.ipynb #8247fe5e
 def likelihood_of_lengths(logs, X, y):
-    "Negative log likelihood, @eq-likelihood, of `X` `(N, m)` and `y` `(N, n)`, and its gradient in `logs` `(m + 2,)`."
+    "Negative log likelihood, @eq-likelihood, and gradient in `logs` `(m + 2,)`; `X` `(N, m)`, `y` `(N, n)`."
     m, (N, n) = X.shape[1], y.shape
     X, noise, linear = X * np.exp(logs[:m]), np.exp(logs[m]), np.exp(logs[m + 1])
     E = gaussian(X, X).T  # by columns, as Lapack wants it

@@ -113,7 +113,7 @@ HALF = 0.5  # of a column; if the others determine more, it is tested with those
 
 
 def sets_of_columns(units, each, labels):
-    "Smallest branches of a tree of correlations of which other columns of `units` `(N, m)` determine less than half."
+    "Smallest branches of the tree of `units` `(N, m)` of which other columns determine less than half."
     m, parent, found = units.shape[1], {}, []
     members, near = [[j] for j in range(m)], 1 - np.abs(units.T @ units)
     for first, second, *_ in linkage(near[np.triu_indices(m, 1)], "single") if m > 1 else ():

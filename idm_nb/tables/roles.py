@@ -393,7 +393,7 @@ ROLES = ("feature", "index", "groups", "label", "columns", "ignore")
 
 
 def lowest(values, turn):
-    "Where answers on a circle of length `turn` begin, for `values` `(N,)`: months from 0.5 on, degrees from 0."
+    "Where answers on a circle of length `turn` begin, for `values` `(N,)`: months at 0.5, degrees at 0."
     low, high = np.nanmin(values), np.nanmax(values)
     return float(max((low + high - turn) / 2, 0.0 if low >= 0 else -turn / 2))
 
