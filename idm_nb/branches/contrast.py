@@ -153,7 +153,7 @@ class BranchContrast(Storage):
     pairs : (k, 2) int array, branches, and `spans` `(k, 2)`, the feature values that they share
     rows : (k, 2) int array, rows of each; chance : (k,) array, chance levels
     difference, effect : (k, m) arrays, second branch less first; `above` `(k, m)` chance
-    ways : int, branches that differ in a column: those that share values and differ in none are one
+    ways : int, most branches at one value that differ: those that differ in no column are one
     tells : list of k dicts, from a discrete column that determines the branch to its values on both
 
     Examples
@@ -207,8 +207,13 @@ class BranchContrast(Storage):
 
     @property
     def ways(self):
-        n, same = len(self.pieces), self.pairs[~self.above.any(axis=1)]
-        return connected_components(sp.csr_matrix((np.ones(len(same)), same.T), (n, n)))[0]
+        found, (start, end), n = [1], self.spans.T, len(self.pieces)
+        for value in start:
+            here = np.isnan(start) | (start <= value) & (value < end)
+            same = self.pairs[here & ~self.above.any(axis=1)]
+            sets = connected_components(sp.csr_matrix((np.ones(len(same)), same.T), (n, n)))[0]
+            found.append(sets - n + len(np.unique(self.pairs[here])))
+        return max(found)
 
     def order(self, k, every=False):
         """Columns of pair `k` above chance, or `every` column, the largest effect first."""

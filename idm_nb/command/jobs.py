@@ -279,8 +279,8 @@ def model_of_table(options):
 def findings(fitted):
     "What is printed of the branches and the columns of a `FittedTable`, a dict of text."
     found, names = str(fitted.branches.n_branches), fitted.relevant_names()
-    if (ways := fitted.contrast.ways) < fitted.branches.n_branches:
-        found += f", of which {ways} differ in a column beyond chance"
+    if (n := fitted.branches.n_branches) > 1 and (ways := fitted.contrast.ways) < n:
+        found += f", at one value at most {ways} that differ in a column"
     if candidates := len(fitted.branches.candidates):
         found += f", and {candidates} candidates without support"
     if alone := len(fitted.alone):

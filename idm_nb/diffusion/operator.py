@@ -468,13 +468,31 @@ def kernel_of(kind, X, profile, epsilon, keep_self, graph, order):
     return kernel + sp.eye_array(len(X), format="csr") if keep_self else kernel
 
 
-def tensor_map(model, given, counts, graph, order, profile, epsilon, n, dimension, keep_self):
-    "The `TensorMap` of a DiffusionMap `model` of the points `given` `(N, m)`, a tensor."
-    if graph is None or not isinstance(profile, Gaussian):
+def diffusion_of(model, kernel, counts, order, profile, epsilon, n, dimension, keep_self):
+    "The `Diffusion` of a DiffusionMap `model` by the `kernel` `(N, N)` of points in an `order`."
+    return Diffusion(
+        None,
+        None,
+        epsilon,
+        n,
+        kernel=kernel,
+        dimension=dimension,
+        alpha=model.alpha,
+        keep_self=keep_self,
+        profile=profile,
+        order=order,
+        counts=counts,
+        random_state=model.random_state,
+    )
+
+
+def tensor_map(model, points, counts, order, profile, epsilon, n, dimension, keep_self):
+    "The `TensorMap` of a DiffusionMap `model` of `points` `(N, m)`, a tensor."
+    if model.metric != "euclidean" or not isinstance(profile, Gaussian):
         raise ValueError("of a tensor, fit points, with a Gaussian kernel")
     seed = check_random_state(model.random_state).randint(2**31 - 1)
     return TensorMap(
-        given, counts, order, profile, epsilon, n, dimension, model.alpha, keep_self, seed
+        points, counts, order, profile, epsilon, n, dimension, model.alpha, keep_self, seed
     )
 
 # %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #70cd3d51
@@ -567,29 +585,14 @@ class DiffusionMap(SpectralMap):
             check_kernel_fits(test.count_within(profile.radius(epsilon)) * len(X), epsilon)
             order = cKDTree(X).indices  # neighbours lie side by side in memory
             graph, rows = RadiusGraph(X, profile.radius(epsilon)), RowLookup(table)
+        how = order, profile, epsilon, n + 1, used, keep_self
         if is_tensor(given):
-            given = given if len(first) == len(place) else given[first]
-            diffusion = tensor_map(
-                self, given, counts, graph, order, profile, epsilon, n + 1, used, keep_self
-            )
+            diffusion = tensor_map(self, given[first], counts, *how)
             count = int(np.sum(diffusion.markov_eigenvalues > 1 - 1e-9))
         else:
             kernel = kernel_of(self.metric, X, profile, epsilon, keep_self, graph, order)
             count = warn_if_apart(kernel, f"a larger epsilon than {epsilon:.3g}")
-            diffusion = Diffusion(
-                None,
-                None,
-                epsilon,
-                n + 1,
-                dimension=used,
-                kernel=kernel,
-                keep_self=keep_self,
-                profile=profile,
-                order=order,
-                counts=counts,
-                alpha=self.alpha,
-                random_state=self.random_state,
-            )
+            diffusion = diffusion_of(self, kernel, counts, *how)
         return self._record(
             columns,
             kernel_sum_=test,

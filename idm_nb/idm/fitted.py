@@ -162,12 +162,9 @@ class FittedMap(Storage):
 
     def task(self, taus, verbose=False):
         """The `FlowTask` for steps with these shares `taus` of the feature."""
+        feature, seed = self.lifted(self.placed_values, self.branch), self.seed
         return FlowTask(
-            points=self.rows.points,
-            feature=self.lifted(self.placed_values, self.branch),
-            taus=taus,
-            random_state=self.seed,
-            verbose=verbose,
+            points=self.rows.points, feature=feature, taus=taus, random_state=seed, verbose=verbose
         )
 
     # of the distinct rows `(r, k)` after the last step, with all columns; the output has fewer

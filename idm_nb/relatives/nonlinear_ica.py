@@ -508,14 +508,13 @@ class NonlinearICA(MetricMap):
         n = check_number("n_components", self.n_components, 1, N - 1, integer=True)
         rank = m if self.rank is None else check_number("rank", self.rank, 1, m, integer=True)
         wanted = max(20, 8 * n) if is_auto(self.n_eigenfunctions) else self.n_eigenfunctions
-        check_number("n_eigenfunctions", wanted, n, integer=True)
+        k = min(check_number("n_eigenfunctions", wanted, n, integer=True), N - 1) + 1
         alpha, seed, d = check_number("alpha", self.alpha, 0, 1), self.random_state, float(rank)
         check_choice("keep_self", self.keep_self, ("auto", True, False))
         metric = hidden_metric(X, covariances, rank)
         test, epsilon, own = hidden_bandwidth(metric, self.epsilon, self.keep_self)
         near, epsilon = near_pairs(metric, epsilon, is_auto(self.epsilon))
         count = warn_if_apart(near, f"a larger epsilon than {epsilon:.3g}")
-        k = min(wanted, N - 1) + 1
         diffusion = Diffusion(
             metric, near, epsilon, k, dimension=d, alpha=alpha, keep_self=own, random_state=seed
         )

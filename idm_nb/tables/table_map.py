@@ -248,8 +248,7 @@ def fit_table(options, source, weight=None):
     is a column or `(N,)`."""
     model = model_to_fit(options)
     table, count, roles, truth = read_for_fit(options, source, model, weight)
-    weights, coding = weights_of(table, weight), roles.coding
-    groups = groups_of(table, roles.groups)
+    weights, groups = weights_of(table, weight), groups_of(table, roles.groups)
     old, new = rows_to_fit(table, truth, groups, options)
     frame = table.frame.iloc[old]
     roles = without_constant(roles, frame, table.source)
@@ -257,22 +256,20 @@ def fit_table(options, source, weight=None):
     set_landmarks(model, len(old), count > len(table) or wide and len(old) > MOST_LANDMARKS)
     scale, plans = options.scale or table.scale, [plan for plan in roles.plans if plan.data]
     encoder = TableEncoder.of(frame, plans, scale == "standard")
-    numbers = None if wide else numbers_of_columns(frame[roles.data])
     likely, told = column_of_groups(table, frame, roles) if groups is None else (None, None)
     X = encoder.encode(frame, Donors(encoder).fill)
     settings, together = checked(model), None if groups is None else groups[old]
     weights = None if weights is None else weights[old]
     ready = lambda coding: prepare(model, settings, X, coding.encode(truth[old]), weights, together)
-    rows, fresh, about, _ = ready(coding)
-    if takes_log(options.feature_transform, rows, coding):
+    rows, fresh, about, _ = ready(roles.coding)
+    if takes_log(options.feature_transform, rows, roles.coding):
         roles = with_log(roles, table, options.verbose)
-        coding = roles.coding
-        rows, fresh, about, _ = ready(coding)
-    chosen = about["landmarks"]
-    old = old[chosen]
+        rows, fresh, about, _ = ready(roles.coding)
+    coding = roles.coding
+    old, chosen = old[about["landmarks"]], about["landmarks"]
     what = "the logarithm of " * any(coding.logs) + " and ".join(roles.features)
     what += " (on a circle of radius 1)" * coding.circular
-    numbers = None if wide else numbers[chosen]
+    numbers = None if wide else numbers_of_columns(frame[roles.data])[chosen]
     names = encoder.labels() if wide else roles.data
     of = None if coding.circular else roles.features
     alike = dependent_rows(rows, numbers) if groups is None and not likely else None
@@ -286,9 +283,8 @@ def fit_table(options, source, weight=None):
         alike = Dependence("groups", pd.factorize(table.frame[likely].iloc[first])[0], (0,))
         cautions.append(("groups", told))
     estimate, verdict = estimated(rows, settings.regressor, what, cautions)
-    verdict = with_new_groups(
-        verdict, settings.regressor, rows, alike, [likely] if likely else names
-    )
+    names = [likely] if likely else names
+    verdict = with_new_groups(verdict, settings.regressor, rows, alike, names)
     used = [*roles.data, *as_list(roles.index), *as_list(roles.label), *roles.described]
     every = SomeRows(table.frame[[*dict.fromkeys(used)]], truth, groups)
     fitted, kept = every.part(old), every.part(new)
