@@ -205,15 +205,7 @@ class BranchContrast(Storage):
 
     above = property(lambda self: np.abs(self.effect) > self.chance[:, None])
 
-    @property
-    def ways(self):
-        found, (start, end), n = [1], self.spans.T, len(self.pieces)
-        for value in start:
-            here = np.isnan(start) | (start <= value) & (value < end)
-            same = self.pairs[here & ~self.above.any(axis=1)]
-            sets = connected_components(sp.csr_matrix((np.ones(len(same)), same.T), (n, n)))[0]
-            found.append(sets - n + len(np.unique(self.pairs[here])))
-        return max(found)
+    ways = property(lambda self: ways_of(self))
 
     def order(self, k, every=False):
         """Columns of pair `k` above chance, or `every` column, the largest effect first."""
@@ -281,6 +273,17 @@ def sentence_of(contrast, k, most):
     return (
         f"{title_of(contrast, k)}: {says} (in standard deviations; chance {contrast.chance[k]:.1f})"
     )
+
+# %% ../../nbs/08_branches/26_contrast.ipynb #b120b763
+def ways_of(contrast):
+    "The most branches at one value of the feature, of which those that differ in no column are one."
+    found, (start, end), n = [1], contrast.spans.T, len(contrast.pieces)
+    for value in start:
+        here = np.isnan(start) | (start <= value) & (value < end)
+        same = contrast.pairs[here & ~contrast.above.any(axis=1)]
+        sets = connected_components(sp.csr_matrix((np.ones(len(same)), same.T), (n, n)))[0]
+        found.append(sets - n + len(np.unique(contrast.pairs[here])))
+    return max(found)
 
 # %% ../../nbs/08_branches/26_contrast.ipynb #44b884f1
 def pairs_of(features, branch, ranges=None):
