@@ -133,75 +133,9 @@ def effect_bars(contrast, most, pairs):
         ax.spines[["top", "right"]].set_visible(False)
     return figure
 
-# %% ../../nbs/08_branches/26_contrast.ipynb #f4e1f980
-class BranchContrast(Storage):
-    """Columns that differ between each two branches that share feature values, at equal feature.
-
-    Parameters
-    ----------
-    X : (N, p) array, rows in units in which distances make sense
-    features : (N,) or (N, n) array, (estimated) feature; membership : (N,) int array, branches
-    table : (N, m) array or sparse array, default None: `X`; the columns to compare
-    columns : sequence of m str, default None: "column 0" and so on
-    pieces : (b,) int array, default None: one piece; the piece of each branch
-    ranges : (b, 2) array, default None: those of the rows; lowest and highest feature of branches
-    groups : (N,) array, default None, rows that belong together
-    name : str, default "feature", for the words
-
-    Attributes
-    ----------
-    pairs : (k, 2) int array, branches, and `spans` `(k, 2)`, the feature values that they share
-    rows : (k, 2) int array, rows of each; chance : (k,) array, chance levels
-    difference, effect : (k, m) arrays, second branch less first; `above` `(k, m)` chance
-    ways : int, most branches at one value that differ: those that differ in no column are one
-    tells : list of k dicts, from a discrete column that determines the branch to its values on both
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> height, side = rng.uniform(size=400), np.arange(400) % 2
-    >>> X = np.c_[height, 3 * side + 0.2 * rng.normal(size=400), rng.normal(size=400)]
-    >>> contrast = BranchContrast(X, height, side)
-    >>> [(row["column"], round(row["effect"])) for row in contrast.table()]
-    [('column 1', 12)]
-    """
-
-    def __init__(
-        self,
-        X,
-        features,
-        membership,
-        *,
-        table=None,
-        columns=None,
-        pieces=None,
-        ranges=None,
-        groups=None,
-        name="feature",
-    ):
-        names = getattr(X if table is None else table, "columns", None)
-        columns = names if columns is None else columns
-        X, branch = check_points(X), np.asarray(membership)
-        features = np.asarray(features, dtype=float).reshape(len(X), -1)
-        # equal rows are copies of one row
-        groups = distinct_rows(X)[1] if groups is None else labels_of(groups, len(X))
-        if not sp.issparse(table):
-            table = X if table is None else check_points(table, "table")
-        count, m = int(branch.max()) + 1, table.shape[1]
-        self.columns = (
-            [f"column {k}" for k in range(m)] if columns is None else list(map(str, columns))
-        )
-        self.pieces = np.zeros(count, dtype=int) if pieces is None else np.asarray(pieces)
-        self.name, table = name, table.tocsr() if sp.issparse(table) else table
-        found = pairs_of(features, branch, ranges)
-        results = [compared(X, table, features, groups, rows) for *_, rows in found]
-        self.pairs = np.array([pair for pair, *_ in found], dtype=int).reshape(-1, 2)
-        self.spans = np.array([span for _, span, _ in found]).reshape(-1, 2)
-        self.rows = np.array([list(map(len, rows)) for *_, rows in found]).reshape(-1, 2)
-        self.chance, self.tells = np.array([r[0] for r in results]), [r[3] for r in results]
-        self.difference, self.effect = (
-            np.array([r[i] for r in results]).reshape(-1, m) for i in (1, 2)
-        )
+# %% ../../nbs/08_branches/26_contrast.ipynb #87025b7b
+class ContrastTable(Storage):
+    "Effects `(k, m)` of columns on k pairs of branches: in order, as a table, in words, as a picture."
 
     above = property(lambda self: np.abs(self.effect) > self.chance[:, None])
 
@@ -237,6 +171,72 @@ class BranchContrast(Storage):
     def plot(self, most=8, pairs=6):
         """Figure: bars of the largest effects of the first `pairs` of branches, and chance levels."""
         return effect_bars(self, most, pairs)
+
+# %% ../../nbs/08_branches/26_contrast.ipynb #f4e1f980
+class BranchContrast(ContrastTable):
+    """Columns that differ between each two branches that share feature values, at equal feature.
+
+    Parameters
+    ----------
+    X : (N, p) array, rows in units in which distances make sense
+    features : (N,) or (N, n) array, (estimated) feature; membership : (N,) int array, branches
+    table : (N, m) array or sparse array, default None: `X`; the columns to compare
+    columns : sequence of m str, default None: "column 0" and so on
+    pieces : (b,) int array, default None: one piece; ranges : (b, 2) array, default None: those of
+        the rows; lowest and highest feature of branches
+    groups : (N,) array, default None, rows that belong together; name : str, for the words
+
+    Attributes
+    ----------
+    pairs : (k, 2) int array, branches, and `spans` `(k, 2)`, the feature values that they share
+    rows : (k, 2) int array, rows of each; chance : (k,) array, chance levels
+    difference, effect : (k, m) arrays, second branch less first; `above` `(k, m)` chance
+    ways : int, most branches at one value that differ: those that differ in no column are one
+    tells : list of k dicts, from a discrete column that determines the branch to its values on both
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> height, side = rng.uniform(size=400), np.arange(400) % 2
+    >>> X = np.c_[height, 3 * side + 0.2 * rng.normal(size=400), rng.normal(size=400)]
+    >>> contrast = BranchContrast(X, height, side)
+    >>> [(row["column"], round(row["effect"])) for row in contrast.table()]
+    [('column 1', 12)]
+    """
+
+    def __init__(
+        self,
+        X,
+        features,
+        membership,
+        *,
+        table=None,
+        columns=None,
+        pieces=None,
+        ranges=None,
+        groups=None,
+        name="feature",
+    ):
+        names = getattr(X if table is None else table, "columns", None)
+        X, branch = check_points(X), np.asarray(membership)
+        features = np.asarray(features, dtype=float).reshape(len(X), -1)
+        # equal rows are copies of one row
+        groups = distinct_rows(X)[1] if groups is None else labels_of(groups, len(X))
+        if not sp.issparse(table):
+            table = X if table is None else check_points(table, "table")
+        count, m = int(branch.max()) + 1, table.shape[1]
+        names = names if columns is None else columns
+        self.columns = [f"column {k}" for k in range(m)] if names is None else [*map(str, names)]
+        self.pieces = np.zeros(count, dtype=int) if pieces is None else np.asarray(pieces)
+        self.name, table = name, table.tocsr() if sp.issparse(table) else table
+        found = pairs_of(features, branch, ranges)
+        results = [compared(X, table, features, groups, rows) for *_, rows in found]
+        self.pairs = np.array([pair for pair, *_ in found], dtype=int).reshape(-1, 2)
+        self.spans = np.array([span for _, span, _ in found]).reshape(-1, 2)
+        self.rows = np.array([list(map(len, rows)) for *_, rows in found]).reshape(-1, 2)
+        self.chance, self.tells = np.array([r[0] for r in results]), [r[3] for r in results]
+        parts = (np.array([r[i] for r in results]).reshape(-1, m) for i in (1, 2))
+        self.difference, self.effect = parts
 
 # %% ../../nbs/08_branches/26_contrast.ipynb #3d3e1ff6
 def against(first, second):

@@ -433,26 +433,40 @@ def graph_of_pieces(points, features, piece, log_odds=LOG_ODDS, window=None):
     membership = np.unique(membership, return_inverse=True)[1]
     return np.empty(0), np.empty((0, 2), dtype=int), membership, np.empty((0, 0)), size
 
+# %% ../../nbs/08_branches/24_graph.ipynb #aebc67a9
+def share_merged(branches, coordinates, n_neighbors):
+    "Share of the nearest rows in `coordinates` `(N, p)` on another one of `branches` at their height."
+    if branches.n_branches == 1:
+        return 0.0
+    n = len(coordinates)
+    rows = np.unique(np.linspace(0, n - 1, MOST_LOOKS).astype(int))
+    near = Search(coordinates).nearest(coordinates[rows], min(n_neighbors + 1, n))[0]
+    other = branches.membership[near]
+    merges = other != branches.membership[rows, None]
+    if len(branches.ends):
+        lowest, highest = branches.nodes[branches.ends[other]].transpose(2, 0, 1)
+        height = branches.heights[rows, None]
+        merges &= (lowest < height) & (height < highest)
+    return float(merges.sum() / (near != rows[:, None]).sum())
+
 # %% ../../nbs/08_branches/24_graph.ipynb #0c0d627c
 class Branches(Storage):
     """Branches of the level sets of a feature.
 
     Parameters
     ----------
-    points : (N, m) array; features : (N, n) array, (estimated) feature at the points
-    log_odds, window : see `level_sets`
+    points : (N, m) array; features : (N, n) array, estimated or not; log_odds, window : `level_sets`
 
     Attributes
     ----------
     membership : (N,) int array, branch of each row, lowest first
-    n_branches : int
     nodes : (v,) array, heights of the nodes, lowest first (empty for several features)
     ends : (b, 2) int array, lower and upper node of each branch (empty for several features)
-    masses : (b,) int array, rows of each branch
+    masses : (b,) int array, rows of each branch; n_branches, n_pieces : int
     odds : (b, b) array, log odds at which two branches would be one, infinite in different pieces; NaN
         if no rows of both share values of the feature (empty for several features)
     size : int, rows of a window of each piece, added up; sharpness : float, of the weights of votes
-    pieces : (b,) int array, the connected piece of each branch; n_pieces : int
+    pieces : (b,) int array, the connected piece of each branch
     candidates : list of dicts, forks that are left out for lack of support, see `supported`
 
     Examples
@@ -483,9 +497,8 @@ class Branches(Storage):
 
     @property
     def pieces(self):
-        if not len(self.ends):
-            return np.arange(self.n_branches)
-        return classes(len(self.nodes), self.ends)[self.ends[:, 0]]
+        found = classes(len(self.nodes), self.ends) if len(self.ends) else None
+        return np.arange(self.n_branches) if found is None else found[self.ends[:, 0]]
 
     def assign_proba(self, points, features):
         "Probability `(q, n_branches)` of each branch for new points and their (estimated) features."
@@ -505,28 +518,9 @@ class Branches(Storage):
         return f"Branches: {self.n_branches} of {masses} rows{several}"
 
     def merged(self, coordinates, n_neighbors=10):
-        """Share of the nearest rows that are on another branch of the same level set.
-
-        Parameters
-        ----------
-        coordinates : (N, p) array, any representation of the rows; n_neighbors : int, default 10
-
-        Returns
-        -------
-        float between 0 and 1; 0 if there is one branch
-        """
-        if self.n_branches == 1:
-            return 0.0
-        n = len(coordinates)
-        rows = np.unique(np.linspace(0, n - 1, MOST_LOOKS).astype(int))
-        near = Search(coordinates).nearest(coordinates[rows], min(n_neighbors + 1, n))[0]
-        other = self.membership[near]
-        merges = other != self.membership[rows, None]
-        if len(self.ends):
-            lowest, highest = self.nodes[self.ends[other]].transpose(2, 0, 1)
-            height = self.heights[rows, None]
-            merges &= (lowest < height) & (height < highest)
-        return float(merges.sum() / (near != rows[:, None]).sum())
+        """Share of the `n_neighbors` nearest rows, in any `coordinates` `(N, p)` of the rows, that are on
+        another branch of the same level set: a float, 0 if there is one branch."""
+        return share_merged(self, coordinates, n_neighbors)
 
 # %% ../../nbs/08_branches/24_graph.ipynb #5733b57e
 PARTING = 0.3  # of the feature, so far branches part beyond a fork's window: lengths grow by 4.4 %

@@ -144,6 +144,14 @@ def affine_fit(data, queries, near, distance, reach):
     weights /= weights.sum(axis=1, keepdims=True)
     return local_linear_fit(points, features, queries, near, weights, ridge=ridge)
 
+# %% ../../nbs/03_derivatives/09_derivative_theorem.ipynb #3fe1946a
+def error_of_reach(data, near, distance, tried, reach):
+    "Root mean squared error of `affine_fit` on the rows `tried`, the largest 5 % left out."
+    points, features, *_ = data
+    found = affine_fit(data, points[tried], near[tried], distance[tried], reach)[0]
+    square = np.sort(np.sum((found - features[tried]) ** 2, axis=1))
+    return float(np.sqrt(square[: max(1, int(0.95 * len(square)))].mean()))
+
 # %% ../../nbs/03_derivatives/09_derivative_theorem.ipynb #cbcd2fb8
 class LocalRegression(Storage):
     """Local affine regression whose bandwidth is chosen by leave-one-out error.
@@ -153,8 +161,8 @@ class LocalRegression(Storage):
     reaches : tuple of int, default (8, 12, 18, 27, 40, 60, 90, 135)
         Values of `k_r` to try; the bandwidth at a point is a quarter of the squared distance to its
         `k_r`-th neighbour.
-    ridge : float, default 1e-3; ridge relative to the total variance of the steps
-    random_state : int or None, default 0; seed for the choice of the rows on which they are tried
+    ridge : float, default 1e-3, relative to the total variance of the steps
+    random_state : int or None, default 0, for the rows on which the reaches are tried
 
     Attributes
     ----------
@@ -164,7 +172,6 @@ class LocalRegression(Storage):
 
     Examples
     --------
-    >>> from idm_nb.diffusion import NeighborGraph
     >>> X = np.random.default_rng(0).uniform(size=(400, 2))
     >>> found = LocalRegression().fit(NeighborGraph(X), X[:, :1] ** 2)
     >>> bool(found.errors_[found.reach_] < 0.01)
@@ -180,24 +187,23 @@ class LocalRegression(Storage):
         Parameters
         ----------
         graph : NeighborGraph of the training points; features : (N, n) array
-        groups : (N,) int array, default None: each row is a group of its own
-        weights : (N,) array, default None, how often each row counts
+        groups : (N,) int array, default None: each row for itself; weights : (N,) array, how often
         """
         groups = np.arange(len(features)) if groups is None else check_groups(groups, len(features))
         points, data = graph.points, (graph.points, features, weights, self.ridge)
         near = admissible_neighbors(graph, graph, points, groups, groups, 4 * max(self.reaches) + 8)
         tried = np.sort(check_random_state(self.random_state).permutation(len(features))[:N_TRIED])
-        most, errors = min(graph.n_neighbors, len(groups) - np.bincount(groups).max()), {}
-        for reach in [r for r in self.reaches if r <= most] or [most]:
-            found = affine_fit(data, points[tried], *(part[tried] for part in near), reach)[0]
-            square = np.sort(np.sum((found - features[tried]) ** 2, axis=1))
-            errors[reach] = float(np.sqrt(square[: max(1, int(0.95 * len(square)))].mean()))
+        most = min(graph.n_neighbors, len(groups) - np.bincount(groups).max())
+        reaches = [r for r in self.reaches if r <= most] or [most]
+        errors = {reach: error_of_reach(data, *near, tried, reach) for reach in reaches}
         best = min(errors, key=errors.get)
         self.graph, self.features, self.groups, self.sizes = graph, features, groups, weights
         self.errors_, self.reach_ = errors, best
         self.predictions_ = affine_fit(data, points, *near, best)[0]
         vars(self).pop("derivatives_", None)
         return self
+
+    data = property(lambda self: (self.graph.points, self.features, self.sizes, self.ridge))
 
     @cached_property
     def derivatives_(self):
@@ -210,19 +216,13 @@ class LocalRegression(Storage):
         ----------
         queries : (q, m) array
         neighborhood : result of `graph.query(queries)`, default None: it is computed
-        query_groups : (q,) int array, default None: no row is left out
-            Groups of training rows that are left out; -1 leaves out none.
+        query_groups : (q,) int array, default None: groups that are left out; -1 leaves out none
         """
         near = self.graph.query(queries) if neighborhood is None else neighborhood
         left_out = np.full(len(queries), -1) if query_groups is None else query_groups
         count = 4 * max(self.reaches) + 8
         lists = admissible_neighbors(self.graph, near, queries, self.groups, left_out, count)
-        return self._fit_at(queries, *lists, self.reach_)
-
-    def _fit_at(self, queries, near, distance, reach):
-        "`affine_fit` of these data to `queries`, with `near` and `distance` `(q, k)` and a `reach`."
-        data = self.graph.points, self.features, self.sizes, self.ridge
-        return affine_fit(data, queries, near, distance, reach)
+        return affine_fit(self.data, queries, *lists, self.reach_)
 
 # %% ../../nbs/03_derivatives/09_derivative_theorem.ipynb #10b682a5
 def local_frames(points, queries, neighbors, weights):
@@ -251,6 +251,45 @@ def _regression_parts(steps, changes, slope, influence):
     rest = (changes - steps @ slope) / np.maximum(1 - leverage, 0.1)[:, :, None]
     return np.einsum("qak,qkn->qkna", influence, rest)
 
+# %% ../../nbs/03_derivatives/09_derivative_theorem.ipynb #ba387d40
+def check_regression(method, ridge, rcond, flat):
+    "Check parameters of `estimate_derivative`."
+    check_choice("method", method, ("regression", "correlation", "affine"))
+    check_choice("flat", flat, ("zero", "identity"))
+    check_number("ridge", ridge, 0)
+    check_number("rcond", rcond, 0, 1)
+
+
+def pairs_with_graph(X, y, n_neighbors, dimension):
+    "Checked points and features, and the `NeighborGraph` of the points."
+    X = check_points(X, min_points=3)
+    if dimension is not None:
+        check_number("dimension", dimension, 1, X.shape[1], integer=True)
+    return X, check_features(y, len(X)), NeighborGraph(X, min(n_neighbors, len(X) - 1))
+
+# %% ../../nbs/03_derivatives/09_derivative_theorem.ipynb #217b3653
+def asked_points(graph, y, queries, values, method):
+    "Points at which the derivative is sought, their neighbours, and their features if needed."
+    X, points, near = graph.points, graph.points, graph
+    if queries is not None:
+        points = check_points(queries, "queries")
+        if points.shape[1] != X.shape[1]:
+            raise ValueError(f"queries has {points.shape[1]} columns but X has {X.shape[1]}")
+        near = graph.query(points)
+    values = y if queries is None else values
+    if values is not None:
+        values = np.asarray(values, dtype=float)
+        values = values[:, None] if values.ndim == 1 else values
+        if values.shape != (len(points), y.shape[1]):
+            told = f"query_features has shape {values.shape}, not {(len(points), y.shape[1])}"
+            raise ValueError(f"{told}: the rows of queries, the columns of y")
+    elif method != "affine":
+        raise ValueError(
+            f"method={method!r} needs the feature at the query points; "
+            f"use 'affine' or pass query_features"
+        )
+    return points, near, None if method == "affine" else values
+
 # %% ../../nbs/03_derivatives/09_derivative_theorem.ipynb #0907ccca
 def estimate_derivative(
     X,
@@ -268,45 +307,26 @@ def estimate_derivative(
     return_values=False,
     return_errors=False,
 ):
-    """Estimate the derivative of a feature map from points and feature values.
+    """Derivative of a feature map from points and values (Berry and Harlim, section 3.2).
 
     Parameters
     ----------
-    X : (N, m) array, points
-    y : (N,) or (N, n) array, feature values
+    X : (N, m) array, points; y : (N,) or (N, n) array, feature values
     queries : (q, m) array, default None: the training points
-    method : "regression", "correlation" or "affine", default "regression"
-        The first two need the feature at the query points; "affine" fits it as well.
-    epsilon : float, (q,) array or "auto"
-        Bandwidth, a squared length. "auto" is a quarter of the squared distance to the `k_r`-th
-        neighbour, `k_r` chosen by leave-one-out error.
-    n_neighbors : int, default 128; fewer if there are fewer points
-        Number of neighbours used. The last one should be farther than three times `sqrt(epsilon)`.
-    ridge, rcond : float, default 0 and 1e-3
-        A positive ridge, relative to the trace of the second moments, is added to their diagonal.
-        With ridge zero, directions below the share `rcond` of the largest eigenvalue count as flat.
-    flat : "zero" or "identity", default "zero"
-        Replacement for the inverse in flat directions; the paper takes the identity.
-    dimension : int, default None
-        If given, the derivative is projected on the estimated tangent space of this dimension.
+    method : "regression" (default), "correlation" or "affine", which fits the feature as well
+    epsilon : float, (q,) array or "auto", bandwidth, a squared length; by leave-one-out error
+    n_neighbors : int, default 128, of which the last should be beyond three times `sqrt(epsilon)`
+    ridge, rcond : float, default 0 and 1e-3, share of the trace of the second moments that is added
+        to their diagonal; with zero, directions below `rcond` of the largest eigenvalue are flat
+    flat : "zero" or "identity", default "zero", what replaces the inverse in flat directions
+    dimension : int, default None, of a tangent space on which the derivative is projected
     query_features : (q,) or (q, n) array, default None: feature values at `queries`, if known
-    return_values, return_errors : bool, default False
-        Also return the fitted values `(q, n)`, and the standard errors `(q, n, m)`.
+    return_values, return_errors : bool, default False, also fitted values, and standard errors
 
     Returns
     -------
-    (q, n, m) array: row `i`, column `j` is the derivative of feature `i` along coordinate `j`;
-    with `return_values` or `return_errors` a tuple that begins with the derivative
-
-    Raises
-    ------
-    ValueError
-        If the data are invalid, if a bandwidth is not positive, or for "regression" or
-        "correlation" at points whose feature is not given.
-
-    References
-    ----------
-    Berry and Harlim, Iterated diffusion maps, Theorem 3.1 and section 3.2.
+    (q, n, m) array: row `i`, column `j` is the derivative of feature `i` along coordinate `j`; or a
+    tuple of it, values `(q, n)` and errors `(q, n, m)`. A `ValueError` names invalid arguments.
 
     Examples
     --------
@@ -314,32 +334,9 @@ def estimate_derivative(
     >>> estimate_derivative(X, X[:, 0] ** 2, np.array([[0.5, 0.5]]), method="affine").round(1)
     array([[[1., 0.]]])
     """
-    check_choice("method", method, ("regression", "correlation", "affine"))
-    check_choice("flat", flat, ("zero", "identity"))
-    check_number("ridge", ridge, 0)
-    check_number("rcond", rcond, 0, 1)
-    X = check_points(X, min_points=3)
-    if dimension is not None:
-        check_number("dimension", dimension, 1, X.shape[1], integer=True)
-    y = check_features(y, len(X))
-    graph = NeighborGraph(X, min(n_neighbors, len(X) - 1))
-    near, values, points = graph, y, X
-    if queries is not None:
-        points = check_points(queries, "queries")
-        if points.shape[1] != X.shape[1]:
-            raise ValueError(f"queries has {points.shape[1]} columns but X has {X.shape[1]}")
-        near, values = graph.query(points), query_features
-    if values is not None:
-        values = np.asarray(values, dtype=float)
-        values = values[:, None] if values.ndim == 1 else values
-        if values.shape != (len(points), y.shape[1]):
-            told = f"query_features has shape {values.shape}, not {(len(points), y.shape[1])}"
-            raise ValueError(f"{told}: the rows of queries, the columns of y")
-    elif method != "affine":
-        raise ValueError(
-            f"method={method!r} needs the feature at the query points; "
-            f"use 'affine' or pass query_features"
-        )
+    check_regression(method, ridge, rcond, flat)
+    X, y, graph = pairs_with_graph(X, y, n_neighbors, dimension)
+    points, near, values = asked_points(graph, y, queries, query_features, method)
     epsilon = _bandwidths(graph, near, y, epsilon)
     fitted, derivative, *errors = local_linear_fit(
         X,
@@ -347,7 +344,7 @@ def estimate_derivative(
         points,
         near.neighbors,
         gaussian_weights(near.distances, epsilon),
-        values=None if method == "affine" else values,
+        values=values,
         ridge=ridge,
         rcond=rcond,
         flat=float(flat == "identity"),

@@ -26,6 +26,15 @@ class Sample:
     def __len__(self):
         return len(self.points)
 
+# %% ../../nbs/01_diffusion_maps/01_manifolds.ipynb #b5ecd3da
+def even_coordinates(box, periodic, shape):
+    "Coordinates `(prod(shape), d)` of an even grid on a `box` `(d, 2)`, see `Manifold`."
+    axes = [
+        lo + (hi - lo) * (np.arange(n) + (0 if p else 0.5)) / n
+        for (lo, hi), p, n in zip(box, periodic, np.atleast_1d(shape))
+    ]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(box))
+
 # %% ../../nbs/01_diffusion_maps/01_manifolds.ipynb #f3205d53
 class Manifold:
     """A `d`-dimensional manifold embedded in `R^m`, given by coordinates on a box.
@@ -66,11 +75,7 @@ class Manifold:
         A periodic axis starts at its lower end and leaves out the upper end; any other axis takes
         the middle of each interval.
         """
-        axes = [
-            lo + (hi - lo) * (np.arange(n) + (0 if p else 0.5)) / n
-            for (lo, hi), p, n in zip(self.box, self.periodic, np.atleast_1d(shape))
-        ]
-        return np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, self.dimension)
+        return even_coordinates(self.box, self.periodic, shape)
 
     def grid(self, shape):
         "A `Sample` on the even grid of `grid_coordinates`."

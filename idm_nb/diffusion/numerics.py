@@ -471,8 +471,40 @@ def spectral_count(n_points, dimension, grid=False):
     d = max(dimension, 1)
     return DIMENSION_COUNT if grid else max(LEAST_COUNT, (n_points**2 / 10**d) ** (1 / (d + 2)))
 
+# %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #ba5f89b5
+class SumCurve(Storage):
+    "Numbers of neighbours and slopes as functions of the bandwidth, and bandwidths by them."
+
+    def at_neighbors(self, count):
+        "Bandwidth at which the effective number of neighbours is `count`."
+        rising = np.maximum.accumulate(np.log(self.neighbors))
+        return float(np.exp(np.interp(np.log(count), rising, np.log(self.epsilons))))
+
+    def count_within(self, radius):
+        "Mean number of points within `radius` of a point, itself included."
+        place = np.searchsorted(self._squares, radius**2)
+        return float(self._within[place - 1]) if place else 1.0
+
+    def for_neighbors(self, count):
+        "Bandwidth whose `kernel` reaches `count` points on average, the point itself included."
+        within = [self.count_within(self.kernel.radius(epsilon)) for epsilon in self.epsilons]
+        return float(np.exp(np.interp(count, within, np.log(self.epsilons))))
+
+    def slope_at(self, epsilon, keep_self):
+        "Twice the slope at `epsilon`, the dimension there; with the diagonal if `keep_self`."
+        curve = self.slopes if keep_self else self.slopes_without_self
+        return float(np.interp(np.log(epsilon), np.log(self.epsilons), curve))
+
+# %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #efe6ef02
+def below_the_rise(test, count, keep_self):
+    "Bandwidth of a `KernelSum` at `count` neighbours, or at fewer if the slope has risen there."
+    limit = 1.15 * test.slope_at(test.at_neighbors(6), keep_self)
+    while count > 4 and test.slope_at(test.at_neighbors(count), keep_self) >= limit:
+        count = max(0.75 * count, 4)
+    return test.at_neighbors(count)
+
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #1e92e7ec
-class KernelSum(Storage):
+class KernelSum(SumCurve):
     """Kernel-sum test of a point set: bandwidth and dimension from the slope of `log S(epsilon)`.
 
     Parameters
@@ -516,12 +548,12 @@ class KernelSum(Storage):
         moment = weights @ squares / self.epsilons
         self.slopes = moment / self.neighbors
         self.slopes_without_self = moment / np.maximum(self.neighbors - 1, 1e-300)
-        random = self._below_the_rise(DIMENSION_COUNT, False)
+        random = below_the_rise(self, DIMENSION_COUNT, False)
         self.keep_self = distances_are_tied(least, self.slope_at(random, False))
-        self.plateau = self._below_the_rise(DIMENSION_COUNT, self.keep_self)
+        self.plateau = below_the_rise(self, DIMENSION_COUNT, self.keep_self)
         self.dimension = self.slope_at(self.plateau, self.keep_self)
         count = spectral_count(self.n_points, self.dimension, self.keep_self)
-        wanted = self._below_the_rise(count, self.keep_self)
+        wanted = below_the_rise(self, count, self.keep_self)
         both = {whole_dimension(self.slope_at(e, self.keep_self)) for e in (self.plateau, wanted)}
         # in five dimensions a tenth of the Gaussian is beyond a cut at 1e-2
         clear = len(both) == 1 and both.pop() in (1, 2, 3, 4) and not self.keep_self
@@ -531,30 +563,3 @@ class KernelSum(Storage):
         if sp.issparse(points):  # no other pairs are known
             most = min(most, points.nnz / points.shape[0])
         self.epsilon = min(wanted, max(self.for_neighbors(most), self.at_neighbors(LEAST_COUNT)))
-
-    def _below_the_rise(self, count, keep_self):
-        "Bandwidth at `count` neighbours, or at fewer if the slope has risen there."
-        limit = 1.15 * self.slope_at(self.at_neighbors(6), keep_self)
-        while count > 4 and self.slope_at(self.at_neighbors(count), keep_self) >= limit:
-            count = max(0.75 * count, 4)
-        return self.at_neighbors(count)
-
-    def at_neighbors(self, count):
-        "Bandwidth at which the effective number of neighbours is `count`."
-        rising = np.maximum.accumulate(np.log(self.neighbors))
-        return float(np.exp(np.interp(np.log(count), rising, np.log(self.epsilons))))
-
-    def count_within(self, radius):
-        "Mean number of points within `radius` of a point, itself included."
-        place = np.searchsorted(self._squares, radius**2)
-        return float(self._within[place - 1]) if place else 1.0
-
-    def for_neighbors(self, count):
-        "Bandwidth whose `kernel` reaches `count` points on average, the point itself included."
-        within = [self.count_within(self.kernel.radius(epsilon)) for epsilon in self.epsilons]
-        return float(np.exp(np.interp(count, within, np.log(self.epsilons))))
-
-    def slope_at(self, epsilon, keep_self):
-        "Twice the slope at `epsilon`, the dimension there; with the diagonal if `keep_self`."
-        curve = self.slopes if keep_self else self.slopes_without_self
-        return float(np.interp(np.log(epsilon), np.log(self.epsilons), curve))

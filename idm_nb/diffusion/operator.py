@@ -200,16 +200,13 @@ class Diffusion(Storage):
     ----------
     metric : Metric at the N training points; None if a kernel is given
     edges : NeighborGraph, or other `Neighborhood` of the points, on which the kernel is evaluated
-    epsilon : float, bandwidth: variance of the kernel in each direction, a squared length
-    n : int, number of eigenfunctions, the constant one included
+    epsilon : float, bandwidth, a squared length; n : int, eigenfunctions with the constant one
     kernel : (N, N) symmetric CSR matrix, default None: `kernel_matrix` of the metric
     dimension : float, default 1, intrinsic dimension; sets the scale of density and eigenfunctions
-    alpha : float, default 1: exponent of the right normalisation; 1 removes the sampling density
-    keep_self : bool, default True: keep the diagonal (grids) or leave it out (random points)
-    profile : Kernel, default Gaussian()
+    alpha, keep_self : float, default 1, and bool, default True, as in `DiffusionMap`
+    profile : Kernel, default Gaussian(); random_state : int or None, start of the eigensolver
     order : (N,) array, default None, the points to which the rows of a given kernel belong
     counts : (N,) array, default None, how many equal points each stands for; None is one
-    random_state : int or None, for the start of the eigensolver
 
     Attributes
     ----------
@@ -217,7 +214,6 @@ class Diffusion(Storage):
 
     Examples
     --------
-    >>> from idm_nb.diffusion import NeighborGraph
     >>> from idm_nb.datasets import Circle
     >>> points = Circle().grid(500).points
     >>> diffusion = Diffusion(EuclideanMetric(points), NeighborGraph(points), 1e-3, 3)
@@ -258,13 +254,10 @@ class Diffusion(Storage):
             self.spectrum.functions = mean_of_copies(metric.points, self.spectrum.functions)
 
     def extend(self, metric, edges):
-        """Eigenfunctions `(q, n)` at new points.
-
-        `metric` is the same kind of Metric at the q new points, `edges` is their Neighborhood.
-        """
+        "Eigenfunctions `(q, n)` at new points, by their Metric, of the same kind, and Neighborhood."
         rows = kernel_matrix(self.metric, edges, self.epsilon, new=metric, profile=self.profile)
-        functions, xi = self.spectrum.functions, self.spectrum.markov_eigenvalues
-        return extend(self.operator, rows, functions, xi)
+        known = self.spectrum
+        return extend(self.operator, rows, known.functions, known.markov_eigenvalues)
 
 # %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #50d64d2e
 def diffusion_coordinates(functions, laplacian_eigenvalues, time, *, rescaled=True, dimension=None):
@@ -495,8 +488,60 @@ def tensor_map(model, points, counts, order, profile, epsilon, n, dimension, kee
         points, counts, order, profile, epsilon, n, dimension, model.alpha, keep_self, seed
     )
 
+# %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #1e9e367d
+def near_points(X, test, profile, epsilon):
+    "The order of points `X` `(N, m)` in memory, and their `RadiusGraph`, if the kernel fits there."
+    check_kernel_fits(test.count_within(profile.radius(epsilon)) * len(X), epsilon)
+    order = cKDTree(X).indices  # neighbours lie side by side
+    return order, RadiusGraph(X, profile.radius(epsilon))
+
+
+def solved_map(model, X, graph, counts, order, profile, epsilon, n, dimension, keep_self):
+    "The `Diffusion` of what is given as `X`, or its `TensorMap`; and the number of pieces."
+    how = order, profile, epsilon, n, dimension, keep_self
+    if is_tensor(X):
+        diffusion = tensor_map(model, X, counts, *how)
+        return diffusion, int(np.sum(diffusion.markov_eigenvalues > 1 - 1e-9))
+    kernel = kernel_of(model.metric, X, profile, epsilon, keep_self, graph, order)
+    count = warn_if_apart(kernel, f"a larger epsilon than {epsilon:.3g}")
+    return diffusion_of(model, kernel, counts, *how), count
+
+# %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #b9f9df58
+class PointMap(SpectralMap):
+    "Eigenfunctions at the rows of the table that was fitted, and at new ones."
+
+    eigenfunctions_ = property(lambda self: self._at_rows(self.diffusion_.spectrum.functions))
+    density_ = property(lambda self: self._at_rows(self.diffusion_.spectrum.density))
+
+    def _at_rows(self, values):
+        return values if len(values) == len(self.place_) else values[self.place_]
+
+    def extend(self, X):
+        "Eigenfunctions `(n, n_components + 1)` at new points (rows as in `fit`), constant first."
+        check_is_fitted(self)
+        if is_tensor(X):
+            return self.diffusion_.extend(X.detach())
+        operator, functions = self.diffusion_.operator, self.diffusion_.spectrum.functions
+        xi, profile = self.markov_eigenvalues_, self.diffusion_.profile
+        if self.metric == "euclidean":
+            X = check_new(self, X, accept_sparse=True)
+            squares = self.graph_.query(X if self.basis_ is None else self.basis_(X))
+            rows = kernel_entries(squares, profile, self.epsilon_, new=True)
+            return self.rows_.recall(X, extend(operator, rows, functions, xi), self.eigenfunctions_)
+        X = check_matrix(self, X, reset=False)
+        X = X if len(self.first_) == X.shape[1] else X[:, self.first_]
+        rows, copies = given_rows(self.metric, X, profile, self.epsilon_)
+        found = extend(operator, rows, functions, xi)
+        found[copies >= 0] = functions[copies[copies >= 0]]
+        return found
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise, tags.input_tags.sparse = self.metric != "euclidean", True
+        return tags
+
 # %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #70cd3d51
-class DiffusionMap(SpectralMap):
+class DiffusionMap(PointMap):
     """Diffusion map: eigenfunctions of the Laplacian of a point cloud as coordinates.
 
     Parameters
@@ -512,14 +557,12 @@ class DiffusionMap(SpectralMap):
     kernel : Kernel or "auto", default "auto"
         "auto" is a Gaussian, cut at 1e-4; from 8000 points, at 1e-2 where the dimension is clear.
     metric : "euclidean", "precomputed" or "kernel", default "euclidean"
-        What `X` is: points, distances (a sparse matrix holds near pairs, such as the graph of
-        `kneighbors_graph`), or the kernel itself.
+        What `X` is: points, distances (sparse: near pairs, as of `kneighbors_graph`), or the kernel.
     keep_self : bool or "auto", default "auto"
         Whether the kernel keeps its diagonal: True for grids, False for random points.
     dimension : float or "auto", default "auto", the intrinsic dimension
     time : float, default 0.0, diffusion time of `transform`; 0 returns the eigenfunctions
     random_state : int or None, default None, for the start of the eigensolver
-        With a seed, the result is the same to the bit for any number of threads.
 
     Attributes
     ----------
@@ -560,21 +603,12 @@ class DiffusionMap(SpectralMap):
         self.keep_self, self.dimension = keep_self, dimension
         self.time, self.random_state = time, random_state
 
-    eigenfunctions_ = property(lambda self: self._at_rows(self.diffusion_.spectrum.functions))
-    density_ = property(lambda self: self._at_rows(self.diffusion_.spectrum.density))
-
-    def _at_rows(self, values):
-        return values if len(values) == len(self.place_) else values[self.place_]
-
     @one_thread()
     def fit(self, X, y=None):
-        """Compute the diffusion map of `X`: points `(N, m)`, distances or a kernel `(N, N)`.
-
-        Points that are a tensor of torch are fitted on the device of the tensor (experimental).
-        """
+        """Compute the diffusion map of `X`: points `(N, m)`, distances or a kernel `(N, N)`; a tensor of
+        torch is fitted on its device (experimental)."""
         given = X.detach() if is_tensor(X) else X
-        X = given.cpu().numpy() if is_tensor(X) else X
-        table, columns = check_map_input(self, X)
+        table, columns = check_map_input(self, given.cpu().numpy() if is_tensor(X) else X)
         basis = PrincipalAxes(table) if self.metric == "euclidean" and sp.issparse(table) else None
         points = table if basis is None else basis(table)
         X, first, place, counts = distinct_points(self.metric, points)
@@ -582,17 +616,10 @@ class DiffusionMap(SpectralMap):
         used = whole_dimension(dimension) if is_auto(self.dimension) else dimension
         n, graph, rows, order = min(self.n_components, X.shape[0] - 1), None, None, None
         if self.metric == "euclidean":
-            check_kernel_fits(test.count_within(profile.radius(epsilon)) * len(X), epsilon)
-            order = cKDTree(X).indices  # neighbours lie side by side in memory
-            graph, rows = RadiusGraph(X, profile.radius(epsilon)), RowLookup(table)
+            (order, graph), rows = near_points(X, test, profile, epsilon), RowLookup(table)
+        X = given[first] if is_tensor(given) else X
         how = order, profile, epsilon, n + 1, used, keep_self
-        if is_tensor(given):
-            diffusion = tensor_map(self, given[first], counts, *how)
-            count = int(np.sum(diffusion.markov_eigenvalues > 1 - 1e-9))
-        else:
-            kernel = kernel_of(self.metric, X, profile, epsilon, keep_self, graph, order)
-            count = warn_if_apart(kernel, f"a larger epsilon than {epsilon:.3g}")
-            diffusion = diffusion_of(self, kernel, counts, *how)
+        diffusion, count = solved_map(self, X, graph, counts, *how)
         return self._record(
             columns,
             kernel_sum_=test,
@@ -609,27 +636,3 @@ class DiffusionMap(SpectralMap):
             n_connected_components_=count,
             _n_features_out=n,
         )
-
-    def extend(self, X):
-        """Eigenfunctions `(n, n_components + 1)` at new points (rows as in `fit`), constant first."""
-        check_is_fitted(self)
-        if is_tensor(X):
-            return self.diffusion_.extend(X.detach())
-        operator, functions = self.diffusion_.operator, self.diffusion_.spectrum.functions
-        xi, profile = self.markov_eigenvalues_, self.diffusion_.profile
-        if self.metric == "euclidean":
-            X = check_new(self, X, accept_sparse=True)
-            squares = self.graph_.query(X if self.basis_ is None else self.basis_(X))
-            rows = kernel_entries(squares, profile, self.epsilon_, new=True)
-            return self.rows_.recall(X, extend(operator, rows, functions, xi), self.eigenfunctions_)
-        X = check_matrix(self, X, reset=False)
-        X = X if len(self.first_) == X.shape[1] else X[:, self.first_]
-        rows, copies = given_rows(self.metric, X, profile, self.epsilon_)
-        found = extend(operator, rows, functions, xi)
-        found[copies >= 0] = functions[copies[copies >= 0]]
-        return found
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise, tags.input_tags.sparse = self.metric != "euclidean", True
-        return tags

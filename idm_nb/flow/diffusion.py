@@ -84,36 +84,54 @@ class DiffusionStep(Storage):
         "The rescaled diffusion map: images on the sphere of radius `2 sqrt(time)`."
         return 2 * np.sqrt(self.time) * images
 
+# %% ../../nbs/05_flow/13_converges.ipynb #a70e3b90
+def check_flow(flow):
+    "Check the parameters of a DiffusionFlow."
+    check_number("time_factor", flow.time_factor, 0, open_low=True)
+    if not is_auto(flow.relaxation):
+        check_number("relaxation", flow.relaxation, 0, 1, open_low=True)
+    for name in ("n_bandwidth_neighbors", "n_components"):
+        if not is_auto(getattr(flow, name)):
+            check_number(name, getattr(flow, name), 1, integer=True)
+
+
+def sizes_of_step(flow, N, dimension, grid):
+    "Numbers of bandwidth neighbours and of eigenfunctions for `N` points, a `grid` or random ones."
+    near, n = flow.n_bandwidth_neighbors, flow.n_components
+    if is_auto(near):
+        near = max(8, round(N ** (4 / (dimension + 4)) / (6 if grid else 3)))
+    near = min(near, max(1, (N - 1) // 2))
+    if is_auto(n):
+        longer = min(flow.time_factor, 1) ** (-dimension / 2)
+        n = min(round(2 * N / near * longer), MOST_COMPONENTS)
+    return near, min(n, N - 2) + 1
+
+
+def facts_of(steps):
+    "What each of the DiffusionSteps `steps` did: a dict of arrays."
+    names = dict(epsilon="epsilon", time="time", pieces="n_connected_components")
+    return {key: np.array([getattr(step, name) for step in steps]) for key, name in names.items()}
+
 # %% ../../nbs/05_flow/13_converges.ipynb #fbb2785f
 class DiffusionFlow(Flow):
-    """The flow with a diffusion map in each step, of which a share enters the next metric.
+    """The flow with a diffusion map in each step (Berry and Harlim, section 4), arcs and damping.
 
     Parameters
     ----------
     time_factor : float, default 1/2, diffusion time of a step in units of its bandwidth
-        1/4 is the closed form to 1 %, 10 the paper's value. Up to 1/2 the images of new points are means
-        of images of the training points; a larger value averages more.
+        1/4 is the closed form to 1 %, 10 the paper's value. A larger one averages more.
     relaxation : float in (0, 1] or "auto", default "auto", one over the number of steps
-        Share of the new lengths in each step, `theta` of @eq-damped. With 1, the undamped
-        iteration, each step can multiply errors by 1.5 (1.9 for `time_factor=1`).
-    n_bandwidth_neighbors : int or "auto", default "auto", `N^(4 / (d + 4)) / 3`, at least 8,
-        and half of it on grids. Neighbours whose mean squared length is the bandwidth, see @eq-flow-rule.
-    n_components : int or "auto", default "auto"
-        Twice the number of points by that of neighbours, and more for a `time_factor` below 1.
+        Share of the new lengths in each step, `theta` of @eq-damped; errors can grow with 1.
+    n_bandwidth_neighbors : int or "auto", default "auto": `N^(4 / (d + 4)) / 3`, @eq-flow-rule
+    n_components : int or "auto", default "auto": twice the points by the neighbours, or more
 
     Attributes
     ----------
-    steps : list of DiffusionStep
-    diagnostics : dict of (L,) arrays: `epsilon`, `time` and `pieces` of the neighbour graph
-
-    References
-    ----------
-    Berry and Harlim, Iterated diffusion maps, section 4; arcs and damping are of this book.
+    steps : list of DiffusionStep; diagnostics : dict of (L,) arrays: `epsilon`, `time` and `pieces`
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.uniform(size=(300, 2))
+    >>> X = np.random.default_rng(0).uniform(size=(300, 2))
     >>> from idm_nb.flow.closed import FlowTask
     >>> flow = DiffusionFlow().run(FlowTask(points=X, feature=X[:, :1], taus=[0.5, 0.5]))
     >>> len(flow.steps), flow.embeddings()[-1].shape[0]
@@ -134,21 +152,11 @@ class DiffusionFlow(Flow):
         self.n_bandwidth_neighbors, self.n_components = n_bandwidth_neighbors, n_components
 
     def sizes(self, N, dimension, grid):
-        """Number of neighbours for the bandwidth, and of eigenfunctions with the constant one.
-
-        There are `N` points of a `dimension`; `grid` says whether they are a grid.
-        """
-        near, n = self.n_bandwidth_neighbors, self.n_components
-        if is_auto(near):
-            near = max(8, round(N ** (4 / (dimension + 4)) / (6 if grid else 3)))
-        near = min(near, max(1, (N - 1) // 2))
-        if is_auto(n):
-            longer = min(self.time_factor, 1) ** (-dimension / 2)
-            n = min(round(2 * N / near * longer), MOST_COMPONENTS)
-        return near, min(n, N - 2) + 1
+        "Neighbours for the bandwidth, and eigenfunctions, for `N` points of a `dimension`, or a `grid`."
+        return sizes_of_step(self, N, dimension, grid)
 
     def run(self, task):
-        self._check()
+        check_flow(self)
         test, self.taus = KernelSum(task.points), list(task.taus)
         sizes = self.sizes(len(task.points), max(test.dimension, 1), test.keep_self)
         self.theta = 1 / len(self.taus) if is_auto(self.relaxation) else self.relaxation
@@ -159,18 +167,8 @@ class DiffusionFlow(Flow):
             step = DiffusionStep(metric, sizes, self.time_factor, task.random_state)
             changes = metric.after(step.images, step.time, self.theta)
             self.steps.append(step)
-        names = dict(epsilon="epsilon", time="time", pieces="n_connected_components")
-        found = {key: [getattr(step, name) for step in self.steps] for key, name in names.items()}
-        self.diagnostics = {key: np.array(values) for key, values in found.items()}
+        self.diagnostics = facts_of(self.steps)
         return self
-
-    def _check(self):
-        check_number("time_factor", self.time_factor, 0, open_low=True)
-        if not is_auto(self.relaxation):
-            check_number("relaxation", self.relaxation, 0, 1, open_low=True)
-        for name in ("n_bandwidth_neighbors", "n_components"):
-            if not is_auto(getattr(self, name)):
-                check_number(name, getattr(self, name), 1, integer=True)
 
     def embeddings(self):
         return [step.coordinates(step.images) for step in self.steps]

@@ -265,15 +265,38 @@ def moved(model, X):
         embeddings.append(step.rescaled(functions, dimension))
     return embeddings, functions
 
-# %% ../../nbs/05_flow/11_to_the_letter.ipynb #f2c3bd24
-class PaperIteratedDiffusionMap(
+# %% ../../nbs/05_flow/11_to_the_letter.ipynb #43bad999
+class PaperMap(
     MultiOutputMixin,
     RegressorMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     Storage,
-    BaseEstimator,
 ):
+    "Embeddings and predictions of a fitted model, whose iterations are its `steps_`."
+
+    @property
+    def embeddings_(self):
+        embeddings = [self.steps_[0].x, *(step.embedding for step in self.steps_)]
+        return [embedding[self.copies_] for embedding in embeddings]
+
+    embedding_ = property(lambda self: self.embeddings_[-1])
+
+    def transform_all(self, X):
+        "List like `embeddings_` for rows `X` `(q, m)`: themselves, then each iteration's embedding."
+        return moved(self, X)[0]
+
+    def transform(self, X):
+        """Embedding `(q, M)` of rows `X` `(q, m)`: Nystrom extension through all iterations."""
+        return self.transform_all(X)[-1]
+
+    def predict(self, X):
+        """Features of rows `X` by the linear map to the diffusion coordinates of the feature."""
+        values = mapped(mapped(moved(self, X)[1], self.to_image_), self.to_feature_)
+        return values[:, 0] if self._one_feature else values
+
+# %% ../../nbs/05_flow/11_to_the_letter.ipynb #f2c3bd24
+class PaperIteratedDiffusionMap(PaperMap, BaseEstimator):
     """Iterated diffusion map as printed: Algorithms 1 and 2 of Berry and Harlim, step by step.
 
     Misprints with only one possible reading are corrected always: squared distances in step 3 and
@@ -297,9 +320,8 @@ class PaperIteratedDiffusionMap(
     cutoff : float, default 1e-15, the paper does not say
         Step 12 of Algorithm 1: eigenvalues of `X'X` below this share of the largest count as zero.
     solver : "normal equations" or "singular values", default "normal equations"
-        Step 12 by the pseudoinverse of `X'X`, as printed, or by that of `X`. The points of the second
-        iteration on lie near a surface in M coordinates, where the regression has condition
-        numbers up to the cutoff: the text determines the map to about one per cent only.
+        Step 12 by the pseudoinverse of `X'X`, as printed, or by that of `X`. The printed one determines
+        the map to about one per cent only: from the second iteration on points lie near a surface.
     ties : bool, default True, the paper does not say
         Whether the kernel has all neighbours at the distance of the k-th one, or k of them.
     corrections : "none", "all", a name or a sequence of names, default "none"
@@ -317,15 +339,9 @@ class PaperIteratedDiffusionMap(
     residuals_ : list of float, share of the diffusion map of the feature that a linear map does
         not explain, leaving one row out; for the data, then for each iteration
 
-    Raises
-    ------
-    ValueError
-        Rows without numbers or fewer than 4 that differ, a constant feature, parameters out of range.
-
     References
     ----------
-    Berry and Harlim, Iterated diffusion maps for feature identification, 2018, section 4.2 and
-    Appendix C.
+    Berry and Harlim, Iterated diffusion maps, 2018, section 4.2 and Appendix C.
 
     Examples
     --------
@@ -358,7 +374,8 @@ class PaperIteratedDiffusionMap(
         self.cutoff, self.solver, self.ties, self.random_state = cutoff, solver, ties, random_state
 
     def fit(self, X, y):
-        """Run Algorithm 2 on points `X` `(N, m)` with features `y`, `(N,)` or `(N, n)`."""
+        """Run Algorithm 2 on points `X` `(N, m)` with features `y`, `(N,)` or `(N, n)`; a `ValueError`
+        names parameters out of range, fewer than 4 rows that differ, or a constant feature."""
         X, columns = check_table(self, X, min_points=4)
         y, one_feature = check_features(y, len(X)), np.asarray(y).ndim == 1
         x, y, copies = merged_rows(X, y)
@@ -375,24 +392,3 @@ class PaperIteratedDiffusionMap(
             _one_feature=one_feature,
             _n_features_out=len(steps[-1].xi) - 1,
         )
-
-    @property
-    def embeddings_(self):
-        embeddings = [self.steps_[0].x, *(step.embedding for step in self.steps_)]
-        return [embedding[self.copies_] for embedding in embeddings]
-
-    embedding_ = property(lambda self: self.embeddings_[-1])
-
-    def transform_all(self, X):
-        """List like `embeddings_` for rows `X` `(q, m)`: themselves, then each iteration's
-        embedding."""
-        return moved(self, X)[0]
-
-    def transform(self, X):
-        """Embedding `(q, M)` of rows `X` `(q, m)`: Nystrom extension through all iterations."""
-        return self.transform_all(X)[-1]
-
-    def predict(self, X):
-        """Features of rows `X` by the linear map to the diffusion coordinates of the feature."""
-        values = mapped(mapped(moved(self, X)[1], self.to_image_), self.to_feature_)
-        return values[:, 0] if self._one_feature else values

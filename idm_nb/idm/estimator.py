@@ -43,7 +43,7 @@ from ..regression.verdict import audit, dependent_rows, far_rows
 
 # %% ../../nbs/09_map/28_estimator.ipynb #419d95e0
 class MapViews(Storage, Predicts, MultiOutputMixin, RegressorMixin, TransformerMixin):
-    """Parts of a `FittedMap`, which `fit` stores as `map_`, and the methods of scikit-learn."""
+    "Parts of a `FittedMap`, which `fit` stores as `map_`."
 
     landmarks_ = property(lambda self: self.map_.landmarks)
     estimate_ = property(lambda self: self.map_.estimate)
@@ -60,6 +60,10 @@ class MapViews(Storage, Predicts, MultiOutputMixin, RegressorMixin, TransformerM
 
     embeddings_ = property(lambda self: Placed(self.map_).steps)
     residuals_ = property(lambda s: s.map_.rows.given - s.map_.values[s.map_.rows.inverse])
+
+# %% ../../nbs/09_map/28_estimator.ipynb #992a292c
+class MapMethods(MapViews):
+    "The methods of scikit-learn, by what `place` returns."
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns of the output: of the features, `branch0, ..., axis0, ...`."""
@@ -86,8 +90,7 @@ class MapViews(Storage, Predicts, MultiOutputMixin, RegressorMixin, TransformerM
 
         Parameters
         ----------
-        X : (q, m) array, default None: the training rows, each without itself
-        n_neighbors : int, default 10
+        X : (q, m) array, default None: the training rows, each without itself; n_neighbors : int
 
         Returns
         -------
@@ -95,7 +98,6 @@ class MapViews(Storage, Predicts, MultiOutputMixin, RegressorMixin, TransformerM
 
         Examples
         --------
-        >>> from idm_nb import IteratedDiffusionMap
         >>> from idm_nb.datasets import feature_example
         >>> X, y, _ = feature_example("annulus radius", 600, random_state=0)
         >>> model = IteratedDiffusionMap(random_state=0).fit(X[:500], y[:500])
@@ -120,8 +122,19 @@ class MapViews(Storage, Predicts, MultiOutputMixin, RegressorMixin, TransformerM
 
     def plot(self, color="feature", ax=None, **options):
         'Draw the training rows; `color` is "feature", "branch" or "error", see `plot_map`.'
-        check_is_fitted(self)
         return plot_map(self, color, ax, **options)
+
+    def fit_transform(self, X, y, **fit_params):
+        "`fit`, and the coordinates of the rows."
+        self.fit(X, y, **fit_params)
+        return self.embedding_ if self.map_.whole else self.transform(X)
+
+    @one_thread()
+    def run_flow(self, tau):
+        "The flow of the fitted map, run again with another `tau`; the map is not changed."
+        check_is_fitted(self)
+        taus = taus_needed(self.map_, taus_of(tau), self.n_iterations, self.stop)
+        return clone(self.flow_).run(self.map_.task(taus))
 
 # %% ../../nbs/09_map/28_estimator.ipynb #f18d2e75
 def regressor_of(regressor, seed, n_jobs, verbose):
@@ -218,6 +231,15 @@ def with_new_groups(verdict, regressor, rows, found, names):
     told += "less than half of what follows: give groups."
     return replace(verdict, cautions=[("lower", told), *verdict.cautions])
 
+# %% ../../nbs/09_map/28_estimator.ipynb #9536a516
+def judged(rows, regressor, what, alike, columns):
+    "The fitted regressor and the `Verdict` of TrainingRows; `alike` is their `Dependence` or None."
+    names, features = columns.get("feature_names_in_"), columns["features"]
+    cautions = audit(rows, dependence=alike, names=names, what=what, features=features)
+    estimate, verdict = estimated(rows, regressor, what, cautions)
+    names = [f"column {j}" for j in range(rows.X.shape[1])] if names is None else names
+    return estimate, with_new_groups(verdict, regressor, rows, alike, names)
+
 # %% ../../nbs/09_map/28_estimator.ipynb #372ab472
 def warn_of(fitted):
     "Warn of what a FittedMap should not be trusted with."
@@ -234,63 +256,49 @@ def warn_of(fitted):
         warnings.warn(text, UserWarning, stacklevel=4)
 
 # %% ../../nbs/09_map/28_estimator.ipynb #72e49c1e
-class IteratedDiffusionMap(MapViews, BaseEstimator):
+class IteratedDiffusionMap(MapMethods, BaseEstimator):
     """Iterated diffusion map: the geometry in which distance means difference in the feature.
 
-    Training rows and new rows get coordinates, in which rows are near if they are alike in the
-    feature *and* on the same branch of its level sets, and a prediction of the feature (Berry and
-    Harlim, Iterated diffusion maps for feature identification, 2018, section 4).
+    Rows get coordinates, in which they are near if they are alike in the feature *and* on the same
+    branch of its level sets, and a prediction (Berry and Harlim, 2018, section 4).
 
     Parameters
     ----------
-    n_iterations : int or "auto", default "auto"
-        Steps of the flow; "auto" stops when what is left of the data is below `stop` times the
-        error of the feature, and after 12 steps at the latest.
+    n_iterations : int or "auto", default "auto", steps of the flow
+        "auto" stops when what is left of the data is below `stop` times the feature's error, or at 12.
     tau : float in (0, 1) or sequence (the last one is repeated), default 0.95
         Share of the feature in the metric of a step. Only the product of `1 - tau` matters.
     regressor : "auto", "ridge", "kernel", "local", "lengths", "boosting", "forest", "discriminant",
         a scikit-learn regressor or a `FeatureRegressor`, default "auto", the estimate of the feature
     flow : "closed", "diffusion" or a Flow, default "closed"
-        "closed" takes all steps at once (`ClosedFlow`); "diffusion" embeds every step by a
-        diffusion map (`DiffusionFlow`), which is slower; neighbours are nearly as good, but
-        large distances are too short.
+        "closed" takes all steps at once; "diffusion" embeds every step by a diffusion map, which is
+        slower; neighbours are nearly as good, but large distances are too short.
     stop : float, default 0.5, share of the error of the feature at which the flow stops
     log_odds : float, default 3, log odds in nats that a branch needs, see `level_sets`
     placed_by : "posterior", "held-out" or "known", default "posterior"
-        Training rows are placed by a weighted mean of the measured feature and its held-out
-        estimate; or by the estimate alone, like new rows; or by the measured feature alone, which
-        is right if it has no noise, for example if it is the angle to which a turntable was set.
+        By what training rows are placed: a weighted mean of feature and held-out estimate; the
+        estimate alone, like new rows; or the feature alone, which is right if it has no noise.
     n_components : int, default None, all
-        Columns of the output. The feature comes first, then the code of the branches, then the
-        principal axes of the data; fewer columns than the first two merge branches, with a warning.
+        Columns of the output: the feature, the code of the branches, the principal axes of the
+        data. Fewer columns than the first two merge branches, with a warning.
     n_pca : int, default 64, most principal axes of the input
     landmarks : int or (n,) int array, default None: all rows
-        Rows that are fitted: how many are drawn by k-means++, or their numbers; other rows are
-        placed as new ones. Standard errors and the verdict's `r2` are then those of rows that were
-        not fitted.
+        Rows that are fitted: how many are drawn by k-means++, or their numbers. Others are placed
+        as new ones, and give standard errors and the verdict's `r2`.
     n_jobs : int, default None, which means one; estimates of the feature are fitted in parallel
     random_state : int, RandomState or None, default None, draws folds, landmarks and trees
     verbose : bool, default False, show progress bars
 
     Attributes
     ----------
+    map_ : FittedMap, all that `fit` learned; the other attributes are views of it
     landmarks_ : (N,) int array, rows of `X` that were fitted; the arrays below belong to these rows
-    embedding_ : (N, k) array, coordinates of the training rows
-    embeddings_ : list of arrays, the data and the coordinates after each of `n_iterations_` steps
-    estimate_ : FeatureRegressor, estimate of the feature; `weights_` are those of its regressors
+    embedding_ : (N, k) array; embeddings_ : list, the data and each of `n_iterations_` steps
+    estimate_ : FeatureRegressor; verdict_ : Verdict, how far to trust the map; errors_ : ErrorModel
     branches_ : Branches of the level sets; branch_ : (N,) int array, the branch of each row
     flow_ : Flow; feature_scale_ : float, factor from the feature to the unit of the data
-    diagnostics_ : dict of arrays, what each step did, and `merged`: the share of the nearest rows
-        on another branch, in the data and after each step, see `Branches.merged`
-    residuals_ : (N, n) array, features less their held-out values; errors_ : ErrorModel
-    verdict_ : Verdict, how far to trust the map, in numbers and words
-    map_ : FittedMap, all that `fit` learned; the other attributes are views of it
-
-    Raises
-    ------
-    ValueError
-        If `X` is not finite or has fewer than 4 rows, the feature is constant, or a parameter is
-        out of its range.
+    diagnostics_ : dict of arrays, what each step did; `merged`, see `Branches.merged`
+    residuals_ : (N, n) array, features less their held-out values
 
     Examples
     --------
@@ -325,46 +333,23 @@ class IteratedDiffusionMap(MapViews, BaseEstimator):
 
     @one_thread()
     def fit(self, X, y, *, sample_weight=None, groups=None):
-        """Learn the geometry of the feature.
+        """Learn the geometry of the feature. A `ValueError` says which parameter is out of its range,
+        or that `X` is not finite or has fewer than 4 rows, or that the feature is constant.
 
         Parameters
         ----------
-        X : (N, m) array or sparse matrix, data. More than 1000 columns become coordinates on at most 1000 principal axes (all distances
-            are kept up to 1001 rows); a regressor of another package receives the columns.
-        y : (N,) or (N, n) array
-            Feature values; an angle as `(sin, cos)`. NaN where the feature is missing: only the
-            columns of this row are used, and it is placed like a new row.
+        X : (N, m) array or sparse matrix. More than 1000 columns become at most 1000 principal axes
+            (all distances are kept up to 1001 rows), except for another package's regressor.
+        y : (N,) or (N, n) array, the feature, an angle as `(sin, cos)`, NaN where it is missing: such
+            a row is placed like a new one
         sample_weight : (N,) array, default None, how often each row counts; zero leaves it out
-        groups : (N,) array, default None
-            Rows that belong together (one person, one day). The held-out value of a row uses no row
-            of its group, as if the row came from a new group.
-
-        Returns
-        -------
-        self
+        groups : (N,) array, default None, rows that are held out together (one person, one day)
         """
         options = checked(self)
         rows, fresh, about, what = prepare(self, options, X, y, sample_weight, groups)
-        columns = about["columns"]
-        names, features = columns.get("feature_names_in_"), columns["features"]
         alike = None if groups is not None else dependent_rows(rows)
-        cautions = audit(rows, dependence=alike, names=names, what=what, features=features)
-        estimate, verdict = estimated(rows, options.regressor, what, cautions)
-        names = [f"column {j}" for j in range(rows.X.shape[1])] if names is None else names
-        verdict = with_new_groups(verdict, options.regressor, rows, alike, names)
+        estimate, verdict = judged(rows, options.regressor, what, alike, about["columns"])
         fitted = fit_map(rows, estimate, verdict, options, fresh, about)
         warn_of(fitted)
         self.map_ = fitted
         return self
-
-    def fit_transform(self, X, y, **fit_params):
-        "`fit`, and the coordinates of the rows."
-        self.fit(X, y, **fit_params)
-        return self.embedding_ if self.map_.whole else self.transform(X)
-
-    @one_thread()
-    def run_flow(self, tau):
-        "The flow of the fitted map, run again with another `tau`; the map is not changed."
-        check_is_fitted(self)
-        taus = taus_needed(self.map_, taus_of(tau), self.n_iterations, self.stop)
-        return clone(self.flow_).run(self.map_.task(taus))

@@ -105,6 +105,31 @@ def code_of(rows, estimate, branches):
     kin = kin_of(rows, branches.pieces[branches.membership])
     return BranchCode(branches, kin, typical_residual(estimate))
 
+# %% ../../nbs/09_map/27_fitted_map.ipynb #f6a6bb04
+def facts_of_steps(fitted):
+    "What each step of the flow of a FittedMap did, a dict of arrays."
+    left = np.array([remainder(fitted.taus, k) for k in range(len(fitted.taus) + 1)])
+    share, known = fitted.fibre_share, fitted.rows.known
+    steps = [fitted.rows.points, *fitted.flow.embeddings()]
+    return {
+        "iteration": np.arange(len(left)),
+        "tau": np.array(fitted.taus),
+        "remainder": left,
+        "fibre_share": left * share / (left * share + 1 - share + 1e-300),
+        **fitted.flow.diagnostics,
+        "merged": np.array([fitted.branches.merged(at[known]) for at in steps]),
+    }
+
+
+def names_of_output(fitted):
+    "Names of the columns of a FittedMap: features, then `branch0`, `axis0`, ..., or `map0`, ...."
+    number = lambda kind, count: [f"{kind}{k}" for k in range(count)]
+    if not isinstance(fitted.flow, ClosedFlow):
+        return number("map", fitted.embedding.shape[1])
+    features = fitted.columns.get("features") or number("feature", fitted.rows.y.shape[1])
+    branches = number("branch", fitted.code.corners.shape[1])
+    return [*features, *branches, *number("axis", fitted.rows.points.shape[1])]
+
 # %% ../../nbs/09_map/27_fitted_map.ipynb #8a2e9682
 @dataclass(frozen=True)
 class FittedMap(Storage):
@@ -118,11 +143,10 @@ class FittedMap(Storage):
     trust : float, share of the residual that is added to the held-out value to place a row
     feature_scale : float, factor from the feature to the unit of the data
     fibre_share : float, share of the local steps that the feature does not explain
-    taus : list of float, share of the feature in each step; flow : Flow that was run
-    n_components : int or None (all), columns of the output; seed : int
+    taus : list of float, share of the feature in each step; flow : Flow that was run; seed : int
+    n_components : int or None (all), columns of the output; verdict : Verdict; errors : ErrorModel
     landmarks : (N,) int array, numbers of the fitted rows in the table; whole : bool, were they all
-    columns : dict of `n_features_in_`, `feature_names_in_`, `features` (names in `y`); one_feature : bool, `y` was `(N,)`
-    verdict : Verdict; errors : ErrorModel
+    columns : dict of `n_features_in_`, `feature_names_in_`, `features`; one_feature : `y` was `(N,)`
     """
 
     rows: TrainingRows
@@ -171,29 +195,11 @@ class FittedMap(Storage):
     embedding = cached_property(lambda self: self.flow.embeddings()[-1])
     width = property(lambda self: min(self.n_components or np.inf, self.embedding.shape[1]))
 
-    @cached_property
-    def diagnostics(self):
-        """Dict of arrays, what each step did."""
-        left = np.array([remainder(self.taus, k) for k in range(len(self.taus) + 1)])
-        share, known = self.fibre_share, self.rows.known
-        steps = [self.rows.points, *self.flow.embeddings()]
-        return {
-            "iteration": np.arange(len(left)),
-            "tau": np.array(self.taus),
-            "remainder": left,
-            "fibre_share": left * share / (left * share + 1 - share + 1e-300),
-            **self.flow.diagnostics,
-            "merged": np.array([self.branches.merged(at[known]) for at in steps]),
-        }
+    diagnostics = cached_property(facts_of_steps)
 
     def column_names(self):
         """Names of all columns of the output: of the features, `branch0, ..., axis0, ...`."""
-        number = lambda kind, count: [f"{kind}{k}" for k in range(count)]
-        if not isinstance(self.flow, ClosedFlow):
-            return number("map", self.embedding.shape[1])
-        features = self.columns.get("features") or number("feature", self.rows.y.shape[1])
-        branches = number("branch", self.code.corners.shape[1])
-        return [*features, *branches, *number("axis", self.rows.points.shape[1])]
+        return names_of_output(self)
 
 # %% ../../nbs/09_map/27_fitted_map.ipynb #96aa6482
 def taus_needed(fitted, taus, n_iterations="auto", stop=0.5):
@@ -290,33 +296,9 @@ def fit_map(
     errors = error_model(fitted, placed, fresh, hidden)
     return replace(fitted, errors=errors, verdict=final_verdict(fitted, rows, placed, fresh))
 
-# %% ../../nbs/09_map/27_fitted_map.ipynb #4ad55c1d
-class Placed:
-    """Results of a fitted map for rows; each is computed when it is first used.
-
-    Parameters
-    ----------
-    fitted : FittedMap
-    X : (q, m) array or CSR matrix, checked rows; None for the training rows themselves
-
-    Attributes
-    ----------
-    values : (q, n) array, predicted features; of training rows the held-out values
-    errors : (q, n) array, their standard errors
-    probability : (q, b) array, of each branch; branch : (q,) int array, the branch
-    embeddings : list of (q, k) arrays, coordinates after every step of the flow
-    embedding : (q, k) array, after the last step, the columns of the output
-    novel : (q,) bool array, rows unlike all training rows
-
-    Examples
-    --------
-    >>> from idm_nb import IteratedDiffusionMap
-    >>> from idm_nb.datasets import feature_example
-    >>> X, y, _ = feature_example("annulus radius", 400, random_state=0)
-    >>> placed = IteratedDiffusionMap(random_state=0).fit(X[:300], y[:300]).place(X[300:])
-    >>> placed.values.shape, placed.embedding.shape, int(placed.novel.sum())
-    ((100, 1), (100, 3), 0)
-    """
+# %% ../../nbs/09_map/27_fitted_map.ipynb #3d3c2739
+class Recalled:
+    "Rows for a `fitted` map, `X` `(q, m)` or None: training rows get what is stored of them."
 
     def __init__(self, fitted, X=None):
         self.fitted, self.given = fitted, X
@@ -343,6 +325,34 @@ class Placed:
         return whole
 
     points = cached_property(lambda self: self.fitted.rows.axes(self.coordinates_in_data))
+
+# %% ../../nbs/09_map/27_fitted_map.ipynb #4ad55c1d
+class Placed(Recalled):
+    """Results of a fitted map for rows; each is computed when it is first used.
+
+    Parameters
+    ----------
+    fitted : FittedMap
+    X : (q, m) array or CSR matrix, checked rows; None for the training rows themselves
+
+    Attributes
+    ----------
+    values : (q, n) array, predicted features; of training rows the held-out values
+    errors : (q, n) array, their standard errors
+    probability : (q, b) array, of each branch; branch : (q,) int array, the branch
+    embeddings : list of (q, k) arrays, coordinates after every step of the flow
+    embedding : (q, k) array, after the last step, the columns of the output
+    novel : (q,) bool array, rows unlike all training rows
+
+    Examples
+    --------
+    >>> from idm_nb import IteratedDiffusionMap
+    >>> from idm_nb.datasets import feature_example
+    >>> X, y, _ = feature_example("annulus radius", 400, random_state=0)
+    >>> placed = IteratedDiffusionMap(random_state=0).fit(X[:300], y[:300]).place(X[300:])
+    >>> placed.values.shape, placed.embedding.shape, int(placed.novel.sum())
+    ((100, 1), (100, 3), 0)
+    """
 
     @cached_property
     def values(self):

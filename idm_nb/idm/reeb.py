@@ -84,8 +84,56 @@ def draw_graph(graph, ax, points, size, colours):
     ax.spines[["top", "right", "bottom"]].set_visible(False)
     return ax
 
+# %% ../../nbs/09_map/29_reeb_graph.ipynb #fab62fb6
+class GraphMethods(Storage):
+    "Parts of a graph that was `found` and whose branches may be `glued`, and what is said of rows."
+
+    nodes = property(lambda self: (self.glued or self.found).nodes)
+    branches = property(lambda self: (self.glued or self.found).ends)
+    ranges = property(lambda self: self.nodes[self.branches])
+    n_pieces = property(lambda self: int(self.pieces.max()) + 1)
+    n_loops = property(lambda self: len(self.branches) - len(self.nodes) + self.n_pieces)
+    n_ends = property(lambda self: int((np.bincount(self.branches.ravel()) == 1).sum()))
+
+    @property
+    def kinds(self):
+        up, down = (np.isin(np.arange(len(self.nodes)), ends) for ends in self.branches.T)
+        return ["fork" if u and d else "minimum" if u else "maximum" for u, d in zip(up, down)]
+
+    pieces = property(lambda s: classes(len(s.nodes), s.branches)[s.branches[:, 0]])
+
+    def support(self):
+        "Log odds of two branches: dict of lists, a row for each two that share feature values."
+        glued = self.glued or GluedGraph(self.nodes, self.branches)
+        return pairs_with_support(glued, self.found.odds)
+
+    def place(self, X, heights=None):
+        """Namespace of `X` `(q, m)`, `values` `(q, 1)`, `probability` `(q, b)` and `branch` `(q,)` of rows;
+        a graph of a map needs no heights."""
+        return placed_on(self, X, heights)
+
+    def assign_proba(self, X, heights=None):
+        "Probability `(q, b)` of each branch for rows `X` `(q, m)`; a graph of a map needs no heights."
+        return self.place(X, heights).probability
+
+    def assign(self, X, heights=None):
+        "Branch `(q,)` of rows `X` `(q, m)`."
+        return self.place(X, heights).branch
+
+    def plot(self, ax=None, *, points=True, size=4, colours=None):
+        """Draw the graph with the height upwards, with `points` also rows, of a marker area `size` and
+        in the `colours` of their branches, by default `palette("label")`; returns the axes."""
+        return draw_graph(self, ax, points, size, colours)
+
+    def sentences(self):
+        "The graph in words: its pieces, the support of its branches, and candidates."
+        return graph_in_words(self, self.support())
+
+    def __repr__(self):
+        return "ReebGraph: " + pieces_in_words(self)
+
 # %% ../../nbs/09_map/29_reeb_graph.ipynb #f808bd7b
-class ReebGraph(Storage):
+class ReebGraph(GraphMethods):
     """Reeb graph of a feature on rows of data: its branches are the components of the level sets.
 
     Parameters
@@ -133,25 +181,6 @@ class ReebGraph(Storage):
         vars(graph).update(attributes)
         return graph
 
-    nodes = property(lambda self: (self.glued or self.found).nodes)
-    branches = property(lambda self: (self.glued or self.found).ends)
-    ranges = property(lambda self: self.nodes[self.branches])
-    n_pieces = property(lambda self: int(self.pieces.max()) + 1)
-    n_loops = property(lambda self: len(self.branches) - len(self.nodes) + self.n_pieces)
-    n_ends = property(lambda self: int((np.bincount(self.branches.ravel()) == 1).sum()))
-
-    @property
-    def kinds(self):
-        up, down = (np.isin(np.arange(len(self.nodes)), ends) for ends in self.branches.T)
-        return ["fork" if u and d else "minimum" if u else "maximum" for u, d in zip(up, down)]
-
-    pieces = property(lambda s: classes(len(s.nodes), s.branches)[s.branches[:, 0]])
-
-    def support(self):
-        "Log odds of two branches: dict of lists, a row for each two that share feature values."
-        glued = self.glued or GluedGraph(self.nodes, self.branches)
-        return pairs_with_support(glued, self.found.odds)
-
     def at(self, support=SUPPORT):
         """The graph with the branches that have this `support`, log odds of two branches in nats.
 
@@ -166,34 +195,6 @@ class ReebGraph(Storage):
         found.glued, found.whole = glued, whole
         found.candidates = [*whole.candidates, *candidates]
         return found
-
-    def place(self, X, heights=None):
-        """Namespace of `X` `(q, m)`, `values` `(q, 1)`, `probability` `(q, b)` and `branch` `(q,)` of rows;
-        a graph of a map needs no heights."""
-        return placed_on(self, X, heights)
-
-    def assign_proba(self, X, heights=None):
-        "Probability `(q, b)` of each branch for rows `X` `(q, m)`; a graph of a map needs no heights."
-        return self.place(X, heights).probability
-
-    def assign(self, X, heights=None):
-        "Branch `(q,)` of rows `X` `(q, m)`."
-        return self.place(X, heights).branch
-
-    def plot(self, ax=None, *, points=True, size=4, colours=None):
-        """Draw the graph with the height upwards, and returns the matplotlib axes.
-
-        With `points`, rows are drawn around their branches, of a marker area `size`, and in the
-        `colours` of the branches, by default those of `palette("label")`.
-        """
-        return draw_graph(self, ax, points, size, colours)
-
-    def sentences(self):
-        "The graph in words: its pieces, the support of its branches, and candidates."
-        return graph_in_words(self, self.support())
-
-    def __repr__(self):
-        return "ReebGraph: " + pieces_in_words(self)
 
 # %% ../../nbs/09_map/29_reeb_graph.ipynb #13ef28b8
 def placed_on(graph, X, heights=None):

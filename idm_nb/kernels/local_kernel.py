@@ -147,6 +147,37 @@ def _check_generator_input(X, inverse_covariance, drift, density):
         raise ValueError(f"density must be {n} positive numbers, one a point")
     return inverse, drift, density
 
+# %% ../../nbs/02_local_kernels/06_local_kernels.ipynb #4cfa3baf
+def times_of_steps(n, epsilon, bandwidth):
+    "The time `(n,)` of the step at each of `n` points, by a variable `bandwidth` `(n,)` or None."
+    time = epsilon * (np.ones(n) if bandwidth is None else np.asarray(bandwidth, float) ** 2)
+    if time.shape != (n,) or not np.all((time > 0) & np.isfinite(time)):
+        raise ValueError(f"bandwidth must be {n} positive numbers, one a point")
+    return time
+
+# %% ../../nbs/02_local_kernels/06_local_kernels.ipynb #488113d1
+def kernel_of_steps(X, start, factors, graph, profile, epsilon):
+    "Kernel `(N, N)` of the stretched steps from `start` to the points `X`, on the edges of a `graph`."
+    metric = StretchedMetric(start, factors)
+    lengths = metric.squared_lengths(EuclideanMetric(X), graph.rows, graph.indices)
+    entries = (profile(lengths / epsilon), graph.indices, graph.indptr)
+    return sp.csr_matrix(entries, shape=(len(X), len(X)))
+
+
+def forth_and_back(kernel, density, epsilon, before):
+    "Markov matrix of a `kernel` and its adjoint; row sums divide `before` or after transposing."
+    weighted = kernel @ sp.diags_array(1 / density)
+    total = np.asarray(weighted.sum(axis=1)).ravel()
+    if not np.all(total > 0):
+        raise ValueError(
+            f"the kernel at point {np.argmin(total > 0)} reaches no data: the drift leads further "
+            f"than the kernel is wide; pass a smaller epsilon than {epsilon:g}, or check the drift"
+        )
+    chain = sp.diags_array(1 / total) @ weighted
+    if before:
+        return chain, sp.diags_array(density) @ chain.T @ sp.diags_array(1 / density)
+    return chain, sp.diags_array(1 / total) @ kernel.T @ sp.diags_array(1 / density)
+
 # %% ../../nbs/02_local_kernels/06_local_kernels.ipynb #fa69985c
 def local_generator(
     X,
@@ -160,13 +191,11 @@ def local_generator(
     normalize="before",
     n_neighbors="auto",
 ):
-    """Compute the generator of a diffusion on a point cloud, and its adjoint, as sparse matrices.
+    """Generator of a diffusion on a point cloud, and its adjoint (Berry and Sauer, Theorem 3.12).
 
     `generator @ f` approximates `b . grad f + 1/2 c_ij grad_i grad_j f`, where `c` is the inverse
     of the restriction of `inverse_covariance` to the tangent space; the error is `O(epsilon)`.
-    This holds for tangent `b` and an `inverse_covariance` that does not couple tangent and normal
-    directions. A coupling changes the drift; where the manifold is curved in the ambient space, it
-    adds one even for `b = 0`.
+    A coupling of tangent and normal directions in `inverse_covariance` changes the drift.
 
     Parameters
     ----------
@@ -176,36 +205,18 @@ def local_generator(
     epsilon : float, bandwidth; it is the time of a step, whose covariance is `epsilon * c`
     bandwidth : (N,) array, positive, default None: one everywhere
         Function `rho` of a variable bandwidth: the step at a point takes the time `epsilon * rho^2`.
-        The limit does not depend on it. A larger value suits points with few neighbours.
-    density : None, "estimated" or (N,) array, default None
-        Sampling density with respect to the volume of the manifold, up to a factor. None is for
-        evenly distributed points; "estimated" takes the row sums of an isotropic kernel.
-    profile : Kernel, default Gaussian()
-        Kernel as a function of `u = (y - x - epsilon b)' C^-1 (y - x - epsilon b) / epsilon`, where
-        `C^-1` is `inverse_covariance`. Its `variance(d)` should be one, as for `Gaussian()` and
-        `Epanechnikov(d)`; otherwise it multiplies the second-order part.
+    density : None (even points), "estimated" or (N,) array, default None
+        Sampling density with respect to the volume of the manifold, up to a factor.
+    profile : Kernel, default Gaussian(); its `variance(d)` multiplies the second-order part
     normalize : "before" or "after", default "before"
         Divide by the row sums before or after transposing. "before" gives the adjoint of the limit;
-        "after" is eq. (12) of the paper. It gives the transposed kernel's operator over the zeroth
-        moment `m` instead, which differs where `m` is not constant.
-    n_neighbors : int or "auto", default "auto"
-        Number of neighbours on which the kernel is evaluated. "auto" takes all points at which the
-        Gaussian is above 1e-6; where `inverse_covariance` is zero on normal vectors, it leaves out
-        distant points, whose steps may have length zero.
+        "after", eq. (12) of the paper, another one where the zeroth moment is not constant.
+    n_neighbors : int or "auto", default "auto", all points at which the Gaussian is above 1e-6
 
     Returns
     -------
-    generator, adjoint : (N, N) CSR matrices
-
-    Raises
-    ------
-    ValueError
-        If an array has the wrong shape, if `bandwidth` or `density` is not positive, or if the drift
-        leaves the data within one step.
-
-    References
-    ----------
-    Berry and Sauer, Local kernels, Theorem 3.12 and the paragraph after it.
+    generator, adjoint : (N, N) CSR matrices; a `ValueError` names what has the wrong shape or is not
+        positive, or the point whose drift leaves the data
 
     Examples
     --------
@@ -219,29 +230,13 @@ def local_generator(
     epsilon = check_number("epsilon", epsilon, 0, open_low=True)
     check_choice("normalize", normalize, ("before", "after"))
     inverse, drift, density = _check_generator_input(X, inverse_covariance, drift, density)
-    time = epsilon * (np.ones(len(X)) if bandwidth is None else np.asarray(bandwidth, float) ** 2)
-    if time.shape != (len(X),) or not np.all((time > 0) & np.isfinite(time)):
-        raise ValueError(f"bandwidth must be {len(X)} positive numbers, one a point")
+    time = times_of_steps(len(X), epsilon, bandwidth)
     factors = square_root(inverse) * np.sqrt(epsilon / time)[:, None, None]
     start = X if drift is None else X + time[:, None] * drift
     if n_neighbors == "auto":
         n_neighbors = _neighbors_reached(X, start, factors, epsilon)
-    graph, metric = NeighborGraph(X, n_neighbors), StretchedMetric(start, factors)
-    lengths = metric.squared_lengths(EuclideanMetric(X), graph.rows, graph.indices)
-    entries = (profile(lengths / epsilon), graph.indices, graph.indptr)
-    kernel = sp.csr_matrix(entries, shape=(len(X), len(X)))
-    weighted = kernel @ sp.diags_array(1 / density)
-    total = np.asarray(weighted.sum(axis=1)).ravel()
-    if not np.all(total > 0):
-        raise ValueError(
-            f"the kernel at point {np.argmin(total > 0)} reaches no data: the drift leads further "
-            f"than the kernel is wide; pass a smaller epsilon than {epsilon:g}, or check the drift"
-        )
-    chain = sp.diags_array(1 / total) @ weighted
-    if normalize == "before":
-        adjoint = sp.diags_array(density) @ chain.T @ sp.diags_array(1 / density)
-    else:
-        adjoint = sp.diags_array(1 / total) @ kernel.T @ sp.diags_array(1 / density)
+    kernel = kernel_of_steps(X, start, factors, NeighborGraph(X, n_neighbors), profile, epsilon)
+    chain, adjoint = forth_and_back(kernel, density, epsilon, normalize == "before")
     identity, rate = sp.eye_array(len(X)), sp.diags_array(1 / time)
     return (rate @ (chain - identity)).tocsr(), ((adjoint - identity) @ rate).tocsr()
 

@@ -24,7 +24,7 @@ from sklearn.utils.validation import has_fit_parameter
 from ..core.files import Storage
 from ..core.rows import PrincipalAxes, is_wide
 from ..core.work import chunks, labels_of, sums_by
-from ..derivatives.derivative import LocalRegression
+from ..derivatives.derivative import LocalRegression, affine_fit
 from ..diffusion.numerics import NeighborGraph
 from idm_nb.regression.kernel import (
     CrossTuned,
@@ -129,7 +129,7 @@ class LocalEstimate(FeatureEstimate):
         width = min(4 * local.reach_ + 8, local.graph.n_neighbors)  # all that has a weight
         # a few more, because rounding may change the order of the last ones
         near = local.graph.search.nearest(X, min(width + 8, len(local.features)))
-        return local._fit_at(X, *(part[:, :width] for part in near), local.reach_)[0]
+        return affine_fit(local.data, X, *(part[:, :width] for part in near), local.reach_)[0]
 
 # %% ../../nbs/07_estimates/17_candidates.ipynb #467d6f44
 class CrossFitted(FeatureEstimate):

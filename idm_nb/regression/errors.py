@@ -108,8 +108,49 @@ def by_one_more(variance, features, n):
     steps = [half_step(y) for y in features.T] if features is not None else 0 * variance
     return np.maximum(np.square(steps) - variance, 0) / (n + 1)
 
+# %% ../../nbs/07_estimates/19_errors.ipynb #28aa4e89
+def mean_squares(squares, inverse, weights, n):
+    "Mass `(n,)` of the distinct rows, and their mean `squares` `(n, f)`, of `(k, f)` as they were given."
+    mass = np.bincount(inverse, weights, n)
+    return mass, sums_by(inverse, weights[:, None] * squares, n) / mass[:, None]
+
+
+def terms_of_rows(model, near, rows, inverse, hidden):
+    "`variances` at the rows as they were given, `rows` `(k,)`; `hidden` `(N, f)` is one more."
+    drawn, left_out = model.variance.drawn, model.variance.left_out
+    terms = variances(near, left_out, model.mass, model.squares)
+    terms = terms[:, np.searchsorted(drawn, inverse[rows])]
+    return terms if hidden is None else np.stack([*terms, hidden[rows] / model.scale**2])
+
+# %% ../../nbs/07_estimates/19_errors.ipynb #b9140964
+class StandardErrors(Storage):
+    "Errors of new rows, by the weights, residuals and searches that were fitted."
+
+    def posterior(self, X, beyond=0.0):
+        """Posterior variance `(q,)` at rows `(q, m)`; above `largest` they are unlike all training rows.
+
+        `beyond` `(q,)` are their squared lengths beyond these coordinates.
+        """
+        return self.variance(self.axes(X), np.broadcast_to(beyond, len(X)))
+
+    def __call__(self, X, values=None, variance=None, hidden=0.0):
+        """Standard errors `(q, f)` at rows `(q, m)`."""
+        points, k = self.axes(X), min(self.n_near, len(self.mass))
+        asked = zip(self.searches, (points, values), strict=False)
+        near = [search.nearest(at, k)[0] for search, at in asked]
+        variance = self.posterior(X) if variance is None else variance
+        terms = variances(near, variance, self.mass, self.squares)
+        if len(self.weights) > len(terms):
+            terms = np.stack([*terms, hidden / self.scale**2 + 0 * terms[0]])
+        found = self.scale * np.sqrt(weighted(terms, self.weights, self.share))
+        return np.maximum(found, (variance > self.largest)[:, None] * self.spread)
+
+    def quantile(self, coverage):
+        """Number of standard errors within which the share `coverage` of new rows lies."""
+        return quantile_of(self.ratios, self.ranks, coverage)
+
 # %% ../../nbs/07_estimates/19_errors.ipynb #dcb0bd92
-class ErrorModel(Storage):
+class ErrorModel(StandardErrors):
     """Standard errors of predictions, and rows unlike all training rows; see the chapter on errors.
 
     Parameters
@@ -157,8 +198,7 @@ class ErrorModel(Storage):
         self.scale = np.maximum(np.sqrt(variance + missed), 1e-300)
         values = None if np.all((0 < spread) & (spread <= self.scale)) else values
         squares = (residuals / self.scale) ** 2
-        self.mass = np.bincount(inverse, mass, n)
-        self.squares = sums_by(inverse, mass[:, None] * squares, n) / self.mass[:, None]
+        self.mass, self.squares = mean_squares(squares, inverse, mass, n)
         self.axes = PrincipalAxes(X)
         points = self.axes(X)
         self.searches = [Search(part) for part in (points, values) if part is not None]
@@ -168,32 +208,7 @@ class ErrorModel(Storage):
         near = [nearest_of_others(s, s.points[drawn], *asked) for s in self.searches]
         self.share = max(1 / np.sqrt(labels.max() + 1), np.mean(missed / self.scale**2))
         rows = np.flatnonzero(np.isin(inverse, drawn))
-        terms = variances(near, self.variance.left_out, self.mass, self.squares)
-        terms = terms[:, np.searchsorted(drawn, inverse[rows])]
-        terms = terms if hidden is None else np.stack([*terms, hidden[rows] / self.scale**2])
+        terms = terms_of_rows(self, near, rows, inverse, hidden)
         about = terms, squares[rows], mass[rows], self.share
         self.weights = likelihood_weights(*about)
         self.ratios, self.ranks = ranked_ratios(*about, labels[inverse[rows]], random_state)
-
-    def posterior(self, X, beyond=0.0):
-        """Posterior variance `(q,)` at rows `(q, m)`; above `largest` they are unlike all training rows.
-
-        `beyond` `(q,)` are their squared lengths beyond these coordinates.
-        """
-        return self.variance(self.axes(X), np.broadcast_to(beyond, len(X)))
-
-    def __call__(self, X, values=None, variance=None, hidden=0.0):
-        """Standard errors `(q, f)` at rows `(q, m)`."""
-        points, k = self.axes(X), min(self.n_near, len(self.mass))
-        asked = zip(self.searches, (points, values), strict=False)
-        near = [search.nearest(at, k)[0] for search, at in asked]
-        variance = self.posterior(X) if variance is None else variance
-        terms = variances(near, variance, self.mass, self.squares)
-        if len(self.weights) > len(terms):
-            terms = np.stack([*terms, hidden / self.scale**2 + 0 * terms[0]])
-        found = self.scale * np.sqrt(weighted(terms, self.weights, self.share))
-        return np.maximum(found, (variance > self.largest)[:, None] * self.spread)
-
-    def quantile(self, coverage):
-        """Number of standard errors within which the share `coverage` of new rows lies."""
-        return quantile_of(self.ratios, self.ranks, coverage)

@@ -334,8 +334,47 @@ def fit_mixture(regressor, rows, refits=True):
         columns=dict(n_features_in_=rows.X.shape[1]),
     )
 
+# %% ../../nbs/07_estimates/20_stacked.ipynb #c4e04b37
+def rows_that_count(X, features, weight, groups, used):
+    "`TrainingRows` of the rows `used` `(k,)`, without features that are far from all others."
+    of_used = lambda part: part if part is None or len(used) == X.shape[0] else part[used]
+    rows = TrainingRows.of(of_used(X), features[used], of_used(weight), of_used(groups))
+    if (few := len(rows.y)) < FEWEST:
+        raise ValueError(f"X has only {few} rows that differ: at least {FEWEST} are needed")
+    return rows.without(far_features(rows.y))
+
+# %% ../../nbs/07_estimates/20_stacked.ipynb #514def1e
+class OfMixture(MultiOutputMixin, RegressorMixin, Predicts, FeatureEstimate):
+    "Parts of a `Mixture`, which `fit` stores as `mixture_`, and results for rows."
+
+    held_out_ = property(lambda self: self.mixture_.held_out)
+    residuals_ = property(lambda self: self.mixture_.given - self.held_out_)
+    candidates_ = property(lambda self: self.mixture_.candidates)
+    weights_ = property(lambda self: self.mixture_.weights)
+    r2_ = property(lambda self: self.mixture_.r2)
+    seconds_ = property(lambda self: self.mixture_.seconds)
+    learning_curve_ = property(lambda self: self.mixture_.learning_curve)
+    noise_share_ = property(lambda self: self.mixture_.noise_share)
+    errors_ = property(lambda self: self.mixture_.errors)
+    seen_ = property(lambda self: len(self.mixture_.values))
+    _fitted = property(lambda self: self.mixture_)
+
+    def fit_rows(self, rows, refits=True):
+        "`fit` to TrainingRows, `rows`, that have been checked; without `refits` no learning curve."
+        self.mixture_ = fit_mixture(self, rows, refits)
+        return self
+
+    def place(self, X):
+        "Values, errors and novelty of the rows `X` `(q, m)`, dense or sparse."
+        check_is_fitted(self)
+        return Estimated(self.mixture_, check_new(self, X, accept_sparse=True))
+
+    def values(self, X, coordinates=None):
+        "Predicted features `(q, n)` of checked rows `(q, m)`, see `Mixture.predict`."
+        return self.mixture_.predict(X, coordinates)
+
 # %% ../../nbs/07_estimates/20_stacked.ipynb #ef5d7cbe
-class FeatureRegressor(MultiOutputMixin, RegressorMixin, Predicts, FeatureEstimate, BaseEstimator):
+class FeatureRegressor(OfMixture, BaseEstimator):
     """Stacked regression with honest held-out values and standard errors.
 
     Parameters
@@ -376,18 +415,6 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, Predicts, FeatureEstima
         self.candidates, self.n_jobs = candidates, n_jobs
         self.random_state, self.verbose = random_state, verbose
 
-    held_out_ = property(lambda self: self.mixture_.held_out)
-    residuals_ = property(lambda self: self.mixture_.given - self.held_out_)
-    candidates_ = property(lambda self: self.mixture_.candidates)
-    weights_ = property(lambda self: self.mixture_.weights)
-    r2_ = property(lambda self: self.mixture_.r2)
-    seconds_ = property(lambda self: self.mixture_.seconds)
-    learning_curve_ = property(lambda self: self.mixture_.learning_curve)
-    noise_share_ = property(lambda self: self.mixture_.noise_share)
-    errors_ = property(lambda self: self.mixture_.errors)
-    seen_ = property(lambda self: len(self.mixture_.values))
-    _fitted = property(lambda self: self.mixture_)
-
     @one_thread()
     def fit(self, X, y, *, sample_weight=None, groups=None):
         """Fit all candidates and mix them.
@@ -400,21 +427,12 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, Predicts, FeatureEstima
         groups : (N,) array, default None, rows that belong together and are left out together.
             Equal rows are one row that counts as often, with the mean feature; they join groups.
             Nothing is learned from a row whose feature is far from all others; a warning names it.
-
-        Returns
-        -------
-        self
         """
         X, columns = check_table(self, X, min_points=FEWEST, accept_sparse=True)
         N = X.shape[0]
         features, weight = check_features(y, N), check_weights(sample_weight, X)
-        groups = check_groups(groups, N)
         used = np.arange(N) if weight is None else np.flatnonzero(weight)
-        of_used = lambda part: part if part is None or len(used) == N else part[used]
-        rows = TrainingRows.of(of_used(X), features[used], of_used(weight), of_used(groups))
-        if (few := len(rows.y)) < FEWEST:
-            raise ValueError(f"X has only {few} rows that differ: at least {FEWEST} are needed")
-        rows = rows.without(far_features(rows.y))
+        rows = rows_that_count(X, features, weight, check_groups(groups, N), used)
         for _, sentence in on_far_rows(rows, used, "y"):
             warnings.warn(sentence.rstrip("."), UserWarning, stacklevel=3)
         learned, mixture = used[rows.asked], fit_mixture(self, rows)
@@ -428,20 +446,6 @@ class FeatureRegressor(MultiOutputMixin, RegressorMixin, Predicts, FeatureEstima
             one_feature=np.asarray(y).ndim == 1,
         )
         return self
-
-    def fit_rows(self, rows, refits=True):
-        "`fit` to TrainingRows, `rows`, that have been checked; without `refits` no learning curve."
-        self.mixture_ = fit_mixture(self, rows, refits)
-        return self
-
-    def place(self, X):
-        "Values, errors and novelty of the rows `X` `(q, m)`, dense or sparse."
-        check_is_fitted(self)
-        return Estimated(self.mixture_, check_new(self, X, accept_sparse=True))
-
-    def values(self, X, coordinates=None):
-        "Predicted features `(q, n)` of checked rows `(q, m)`, see `Mixture.predict`."
-        return self.mixture_.predict(X, coordinates)
 
 # %% ../../nbs/07_estimates/20_stacked.ipynb #c517dfc6
 def checked_candidates(candidates):

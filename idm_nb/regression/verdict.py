@@ -140,6 +140,21 @@ def about_few(verdict):
         f"explains {percent(others)} of the variation."
     ]
 
+# %% ../../nbs/07_estimates/21_verdict.ipynb #754799db
+def warnings_of(verdict):
+    "Sentences of `Verdict.warnings`."
+    found, near = [], verdict.nearest
+    if not verdict.beats_chance:
+        found.append(" ".join(about_nothing(verdict)).rstrip("."))
+    elif near is not None and near.failed:
+        in_map, in_data = in_words([near.in_map, near.in_data])
+        found.append(
+            f"the map does not bring rows together that are alike in {verdict.what}: its ten nearest "
+            f"rows differ by {in_map}, those in the data by {in_data}, although "
+            f"the estimate explains {percent(verdict.r2)} of the variation"
+        )
+    return found + [text.rstrip(".") for kind, text in verdict.cautions if kind != "equal"]
+
 # %% ../../nbs/07_estimates/21_verdict.ipynb #a28c4d48
 @dataclass(frozen=True)
 class Verdict(Storage):
@@ -200,17 +215,7 @@ class Verdict(Storage):
 
     def warnings(self):
         "Where the map should not be trusted, a list of sentences without their full stop."
-        found, near = [], self.nearest
-        if not self.beats_chance:
-            found.append(" ".join(about_nothing(self)).rstrip("."))
-        elif near is not None and near.failed:
-            in_map, in_data = in_words([near.in_map, near.in_data])
-            found.append(
-                f"the map does not bring rows together that are alike in {self.what}: its ten nearest "
-                f"rows differ by {in_map}, those in the data by {in_data}, although "
-                f"the estimate explains {percent(self.r2)} of the variation"
-            )
-        return found + [text.rstrip(".") for kind, text in self.cautions if kind != "equal"]
+        return warnings_of(self)
 
 # %% ../../nbs/07_estimates/21_verdict.ipynb #4d113976
 def claims(held_out):

@@ -229,10 +229,7 @@ class CovarianceMetric(Metric):
         return CovarianceMetric(self.points[rows], self.floor[rows], self.factors[rows])
 
     def squared_lengths(self, other, rows, columns):
-        """Squared lengths `(e,)` of the steps from `self.points[rows]` to `other.points[columns]`.
-
-        `other` is a metric of the same kind; `rows` and `columns` are int arrays `(e,)`.
-        """
+        "Squared lengths `(e,)` of steps from points `rows` `(e,)` to points `columns` `(e,)` of `other`."
         out = np.empty(len(rows))
         width = 8 * (self.factors[0].size + 3 * self.points.shape[1])
         for piece in chunks(len(rows), width, budget=2**23):
@@ -387,6 +384,16 @@ def unmix(functions, rates, chosen, weight):
             break
     return rotation
 
+# %% ../../nbs/10_relatives/32_nonlinear_ica.ipynb #70b8a75e
+def checked_counts(model, N, m):
+    "Numbers of components, of hidden variables and of eigenfunctions for `N` points in `R^m`."
+    n = check_number("n_components", model.n_components, 1, N - 1, integer=True)
+    rank = m if model.rank is None else check_number("rank", model.rank, 1, m, integer=True)
+    wanted = max(20, 8 * n) if is_auto(model.n_eigenfunctions) else model.n_eigenfunctions
+    k = min(check_number("n_eigenfunctions", wanted, n, integer=True), N - 1) + 1
+    check_choice("keep_self", model.keep_self, ("auto", True, False))
+    return n, rank, k
+
 # %% ../../nbs/10_relatives/32_nonlinear_ica.ipynb #4753af0a
 def hidden_metric(X, covariances, rank):
     "The `CovarianceMetric` of the rows `X` `(N, m)`; without covariances the Euclidean metric."
@@ -436,8 +443,30 @@ def choose_components(spectrum, n, alpha):
     turned = spectrum.functions[:, selected] @ rotation
     return selected, rotation * np.sign(np.sum(fix_signs(turned) * turned, axis=0)), shares
 
+# %% ../../nbs/10_relatives/32_nonlinear_ica.ipynb #bf053b9d
+class HiddenMap(MetricMap):
+    "Components of new points, with their own covariances or those of the nearest training point."
+
+    def transform(self, X, covariances=None):
+        """Independent components `(q, n_components)` at the points `X` with `covariances` `(q, m, m)`; None
+        takes that of the nearest training point for each row."""
+        return self.extend(X, covariances)[:, self.selected_] @ self.rotation_
+
+    def fit_transform(self, X, y=None, covariances=None):
+        "Fit, and return the components of the training points; arguments as in `fit`."
+        return self.fit(X, y, covariances).embedding_
+
+    def _metric_at(self, X, covariances=None):
+        known = self.diffusion_.metric
+        if covariances is None:
+            like = nearest_in_own_metric(known, X)
+            metric = CovarianceMetric(X, known.floor[like], known.factors[like])
+        else:
+            metric = hidden_metric(X, covariances, self.rank_)
+        return metric, MetricEdges(known, HIDDEN_REACH * self.epsilon_, new=metric)
+
 # %% ../../nbs/10_relatives/32_nonlinear_ica.ipynb #5a9ad529
-class NonlinearICA(MetricMap):
+class NonlinearICA(HiddenMap):
     """Nonlinear independent component analysis by an anisotropic diffusion map.
 
     Parameters
@@ -504,13 +533,8 @@ class NonlinearICA(MetricMap):
         `covariances_from_balls`; None takes the identity: the plain diffusion map.
         """
         X, columns = check_table(self, X, min_points=4)
-        N, m = X.shape
-        n = check_number("n_components", self.n_components, 1, N - 1, integer=True)
-        rank = m if self.rank is None else check_number("rank", self.rank, 1, m, integer=True)
-        wanted = max(20, 8 * n) if is_auto(self.n_eigenfunctions) else self.n_eigenfunctions
-        k = min(check_number("n_eigenfunctions", wanted, n, integer=True), N - 1) + 1
+        n, rank, k = checked_counts(self, *X.shape)
         alpha, seed, d = check_number("alpha", self.alpha, 0, 1), self.random_state, float(rank)
-        check_choice("keep_self", self.keep_self, ("auto", True, False))
         metric = hidden_metric(X, covariances, rank)
         test, epsilon, own = hidden_bandwidth(metric, self.epsilon, self.keep_self)
         near, epsilon = near_pairs(metric, epsilon, is_auto(self.epsilon))
@@ -536,25 +560,3 @@ class NonlinearICA(MetricMap):
             embedding_=diffusion.spectrum.functions[:, selected] @ rotation,
             _n_features_out=n,
         )
-
-    def transform(self, X, covariances=None):
-        """Independent components at the points `X`, one per column, `(q, n_components)`.
-
-        `covariances` `(q, m, m)` belong to the rows of `X`; None takes the covariance of the
-        nearest training point for each row.
-        """
-        return self.extend(X, covariances)[:, self.selected_] @ self.rotation_
-
-    def fit_transform(self, X, y=None, covariances=None):
-        """Fit, and return the components of the training points; `X`, `y`, `covariances` as in
-        `fit`."""
-        return self.fit(X, y, covariances).embedding_
-
-    def _metric_at(self, X, covariances=None):
-        known = self.diffusion_.metric
-        if covariances is None:
-            like = nearest_in_own_metric(known, X)
-            metric = CovarianceMetric(X, known.floor[like], known.factors[like])
-        else:
-            metric = hidden_metric(X, covariances, self.rank_)
-        return metric, MetricEdges(known, HIDDEN_REACH * self.epsilon_, new=metric)

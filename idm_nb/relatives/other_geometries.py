@@ -81,6 +81,18 @@ class LocalScales(Storage):
         density = pilot * np.clip(ratio, 1e-2, 1e2)
         return ConformalMetric(points, density ** (1 / self.dimension))
 
+# %% ../../nbs/10_relatives/33_other_geometries.ipynb #8fd7f01d
+def dimension_and_grid(model, X):
+    "The estimated and the used dimension of points `X` `(N, m)`, and whether they are a grid."
+    found = model.dimension
+    if is_auto(found):
+        found = float(np.median(tune_local_bandwidth(X)[1]))
+    d = whole_dimension(found) if is_auto(model.dimension) else found
+    d = float(check_number("dimension", d, 0, open_low=True))
+    near = NeighborGraph(X, min(2, len(X) - 1))
+    grid = distances_are_tied(two_least(near.distances**2), d)
+    return found, d, grid
+
 # %% ../../nbs/10_relatives/33_other_geometries.ipynb #271ba000
 class ConformalMap(MetricMap):
     """Diffusion map in the geometry in which the points are even; invariant under conformal maps.
@@ -95,8 +107,7 @@ class ConformalMap(MetricMap):
         Neighbours on which the kernel is evaluated; "auto" takes those within its reach.
     dimension : float or "auto", default "auto", intrinsic dimension; "auto" is the median of
         `tune_local_bandwidth`, rounded if it is within a quarter of an integer
-    keep_self : bool or "auto", default "auto"
-        Keep the diagonal of the kernel (right for grids) or leave it out (for random points).
+    keep_self : bool or "auto", default "auto", keep the diagonal of the kernel (right for grids)
     random_state : int or None, default None, for the start of the eigensolver
 
     Attributes
@@ -104,8 +115,7 @@ class ConformalMap(MetricMap):
     scales_ : (N,) array, factors by which the lengths of short steps are multiplied
     sampling_density_ : (N,) array, density with respect to the Euclidean volume of the data
     laplacian_eigenvalues_, eigenfunctions_, density_, dimension_, epsilon_, keep_self_, ...
-        As in `DiffusionMap`, in the geometry of total volume one in which the points are even.
-        So `density_` is one up to estimation errors.
+        As in `DiffusionMap`, in the geometry of volume one in which the points are even.
 
     References
     ----------
@@ -141,13 +151,7 @@ class ConformalMap(MetricMap):
     def fit(self, X, y=None):
         "Compute the geometry in which the points `X` `(N, m)` are even, and its eigenfunctions."
         X, columns = check_table(self, X)
-        dimension = self.dimension
-        if is_auto(dimension):
-            dimension = float(np.median(tune_local_bandwidth(X)[1]))
-        d = whole_dimension(dimension) if is_auto(self.dimension) else self.dimension
-        d = float(check_number("dimension", d, 0, open_low=True))
-        near = NeighborGraph(X, min(2, len(X) - 1))
-        grid = distances_are_tied(two_least(near.distances**2), d)
+        dimension, d, grid = dimension_and_grid(self, X)
         n, k, effective, keep_self = checked_sizes(self, len(X), d, grid)
         graph = NeighborGraph(X, k)
         count = warn_if_apart(graph)
@@ -179,98 +183,28 @@ class ConformalMap(MetricMap):
 FADE = 4.0  # the last coordinates are damped by exp(-4) before the regression
 LEAST = 1e-6  # Markov eigenvalues below it are lost to rounding in the extension
 
-# %% ../../nbs/10_relatives/33_other_geometries.ipynb #81944064
-class DiffeomorphismMap(MultiOutputMixin, RegressorMixin, MetricMap):
-    """A smooth invertible map between two data sets, as a matrix between eigenfunctions.
+# %% ../../nbs/10_relatives/33_other_geometries.ipynb #b1022c13
+def pulled_back(X, Y, graph, image, n, random_state):
+    "`Diffusion` of points `X` `(N, m)` by lengths of their images `Y`, and the `LocalRegression`."
+    regression = LocalRegression(ridge=1e-5).fit(graph, Y, distinct_rows(X)[1])
+    return regression, Diffusion(
+        StretchedMetric(X, regression.derivatives_),
+        graph,
+        image.epsilon_,
+        n + 1,
+        dimension=image.dimension_used_,
+        keep_self=image.keep_self_,
+        random_state=random_state,
+    )
 
-    Parameters
-    ----------
-    n_components : int, default 30, eigenfunctions on either side (at most N - 1)
-    n_effective : float or "auto", default "auto"
-        Effective number of neighbours of an image point; it sets the bandwidth of both sides.
-        "auto" grows with the number of points, @eq-spectral-count.
-    n_neighbors : int or "auto", default "auto"
-        Neighbours for kernels and regressions; "auto" takes those within the reach of the kernel.
-    keep_self : bool or "auto", default "auto"
-        Keep the diagonal of the kernel (right for grids) or leave it out (for random points).
-    random_state : int or None, default None, for the eigensolvers
-
-    Attributes
-    ----------
-    linear_map_ : (n_components + 1, n_components + 1) array, from source to image eigenfunctions
-    residual_ : float, relative residual of the linear map; near zero for a diffeomorphism
-    image_map_ : DiffusionMap of the image points
-    regression_ : LocalRegression of the images on the source points, for `DH`
-    eigenfunctions_, laplacian_eigenvalues_, markov_eigenvalues_, density_ : as in `DiffusionMap`, of
-        the source points in the metric of their images
-    epsilon_ : float, bandwidth, a squared length of the image
-
-    References
-    ----------
-    Berry and Sauer, Local kernels, section 5.2; Berry and Harlim, Iterated diffusion maps,
-    section 2.2.
-
-    Examples
-    --------
-    >>> angle = 2 * np.pi * np.arange(300) / 300
-    >>> X, Y = np.c_[np.cos(angle), 0.3 * np.sin(angle)], np.c_[np.cos(angle), np.sin(angle)]
-    >>> model = DiffeomorphismMap(10, random_state=0).fit(X[::2], Y[::2])
-    >>> bool(np.abs(model.predict(X[1::2]) - Y[1::2]).max() < 0.01)
-    True
-    """
-
-    def __init__(
-        self,
-        n_components=30,
-        *,
-        n_effective="auto",
-        n_neighbors="auto",
-        keep_self="auto",
-        random_state=None,
-    ):
-        self.n_components, self.n_effective = n_components, n_effective
-        self.n_neighbors, self.keep_self, self.random_state = n_neighbors, keep_self, random_state
+# %% ../../nbs/10_relatives/33_other_geometries.ipynb #e302d4d0
+class MatrixMap(MultiOutputMixin, RegressorMixin, MetricMap):
+    "Both directions of a fitted map of two data sets: `linear_map_` between their eigenfunctions."
 
     epsilon_ = property(lambda self: self.image_map_.epsilon_)
     dimension_used_ = property(lambda self: self.image_map_.dimension_used_)
     _usable = property(lambda self: self.markov_eigenvalues_ > LEAST)
     eigenfunctions_ = property(lambda self: self.diffusion_.spectrum.functions * self._usable)
-
-    def fit(self, X, y):
-        """Fit the map from the points `X` `(N, m)` of the source to their images `y` `(N, n)`."""
-        X, columns = check_table(self, X, min_points=4)
-        Y, seed = check_features(y, len(X)), self.random_state
-        test = KernelSum(Y)
-        n, k, effective, keep_self = checked_sizes(self, len(X), test.dimension, test.keep_self)
-        graph = NeighborGraph(X, k)
-        warn_if_apart(graph)
-        epsilon = test.at_neighbors(effective)
-        image = DiffusionMap(
-            n, epsilon=epsilon, n_neighbors=k, keep_self=keep_self, random_state=seed
-        ).fit(Y)
-        regression = LocalRegression(ridge=1e-5).fit(graph, Y, distinct_rows(X)[1])
-        metric, d = StretchedMetric(X, regression.derivatives_), image.dimension_used_
-        source = Diffusion(
-            metric, graph, epsilon, n + 1, dimension=d, keep_self=keep_self, random_state=seed
-        )
-        here = source.spectrum.functions * (source.spectrum.markov_eigenvalues > LEAST)
-        there, rates = image.eigenfunctions_, image.laplacian_eigenvalues_[1:]
-        weights = np.exp(FADE * rates / max(-rates.min(), 1e-300))
-        places = NeighborGraph(there[:, 1:] * weights, k)
-        return self._record(
-            columns,
-            rows_=RowLookup(X),
-            diffusion_=source,
-            regression_=regression,
-            image_map_=image,
-            weights_=weights,
-            to_image_=LocalRegression().fit(places, Y),
-            to_source_=LocalRegression().fit(places, X),
-            linear_map_=np.linalg.lstsq(here, there, rcond=None)[0],
-            residual_=linear_residual(here[:, 1:], there[:, 1:]),
-            _n_features_out=n,
-            _one_feature=np.asarray(y).ndim == 1,
-        )
 
     def _metric_at(self, X):
         regression, copy = self.regression_, self.rows_.find(X)
@@ -309,3 +243,86 @@ class DiffeomorphismMap(MultiOutputMixin, RegressorMixin, MetricMap):
     def inverse_predict(self, y):
         """Source points `(q, m)` of image points `(q, n)`."""
         return self.to_source_.predict(self.transform_image(y) * self.weights_)[0]
+
+# %% ../../nbs/10_relatives/33_other_geometries.ipynb #81944064
+class DiffeomorphismMap(MatrixMap):
+    """A smooth invertible map between two data sets, as a matrix between eigenfunctions.
+
+    Parameters
+    ----------
+    n_components : int, default 30, eigenfunctions on either side (at most N - 1)
+    n_effective : float or "auto", default "auto"
+        Effective number of neighbours of an image point; it sets the bandwidth of both sides.
+        "auto" grows with the number of points, @eq-spectral-count.
+    n_neighbors : int or "auto", default "auto"
+        Neighbours for kernels and regressions; "auto" takes those within the reach of the kernel.
+    keep_self : bool or "auto", default "auto", keep the diagonal of the kernel (right for grids)
+    random_state : int or None, default None, for the eigensolvers
+
+    Attributes
+    ----------
+    linear_map_ : (n_components + 1, n_components + 1) array, from source to image eigenfunctions
+    residual_ : float, relative residual of the linear map; near zero for a diffeomorphism
+    image_map_ : DiffusionMap of the image points
+    regression_ : LocalRegression of the images on the source points, for `DH`
+    eigenfunctions_, laplacian_eigenvalues_, markov_eigenvalues_, density_ : as in `DiffusionMap`, of
+        the source points in the metric of their images
+    epsilon_ : float, bandwidth, a squared length of the image
+
+    References
+    ----------
+    Berry and Sauer, Local kernels, section 5.2; Berry and Harlim, Iterated diffusion maps,
+    section 2.2.
+
+    Examples
+    --------
+    >>> angle = 2 * np.pi * np.arange(300) / 300
+    >>> X, Y = np.c_[np.cos(angle), 0.3 * np.sin(angle)], np.c_[np.cos(angle), np.sin(angle)]
+    >>> model = DiffeomorphismMap(10, random_state=0).fit(X[::2], Y[::2])
+    >>> bool(np.abs(model.predict(X[1::2]) - Y[1::2]).max() < 0.01)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components=30,
+        *,
+        n_effective="auto",
+        n_neighbors="auto",
+        keep_self="auto",
+        random_state=None,
+    ):
+        self.n_components, self.n_effective = n_components, n_effective
+        self.n_neighbors, self.keep_self, self.random_state = n_neighbors, keep_self, random_state
+
+    def fit(self, X, y):
+        """Fit the map from the points `X` `(N, m)` of the source to their images `y` `(N, n)`."""
+        X, columns = check_table(self, X, min_points=4)
+        Y, seed = check_features(y, len(X)), self.random_state
+        test = KernelSum(Y)
+        n, k, effective, keep_self = checked_sizes(self, len(X), test.dimension, test.keep_self)
+        graph = NeighborGraph(X, k)
+        warn_if_apart(graph)
+        epsilon = test.at_neighbors(effective)
+        image = DiffusionMap(
+            n, epsilon=epsilon, n_neighbors=k, keep_self=keep_self, random_state=seed
+        ).fit(Y)
+        regression, source = pulled_back(X, Y, graph, image, n, seed)
+        here = source.spectrum.functions * (source.spectrum.markov_eigenvalues > LEAST)
+        there, rates = image.eigenfunctions_, image.laplacian_eigenvalues_[1:]
+        weights = np.exp(FADE * rates / max(-rates.min(), 1e-300))
+        places = NeighborGraph(there[:, 1:] * weights, k)
+        return self._record(
+            columns,
+            rows_=RowLookup(X),
+            diffusion_=source,
+            regression_=regression,
+            image_map_=image,
+            weights_=weights,
+            to_image_=LocalRegression().fit(places, Y),
+            to_source_=LocalRegression().fit(places, X),
+            linear_map_=np.linalg.lstsq(here, there, rcond=None)[0],
+            residual_=linear_residual(here[:, 1:], there[:, 1:]),
+            _n_features_out=n,
+            _one_feature=np.asarray(y).ndim == 1,
+        )

@@ -312,6 +312,24 @@ class Relevance(Storage):
         columns = (part[order].tolist() for part in (self.values, self.p_values, self.above))
         return list(zip([self.names[i] for i in order], *columns))
 
+# %% ../../nbs/09_map/30_relevance.ipynb #2e03e805
+def check_request(model, n_functions, n_rows, n_permutations, level):
+    "Check arguments of `feature_relevance`."
+    if hasattr(model, "model_"):
+        raise TypeError(
+            "a TableMap has its own: model.relevance(); or pass model.model_, and numbers"
+        )
+    check_number("n_permutations", n_permutations, 1, integer=True)
+    check_number("n_rows", n_rows, 8, integer=True)
+    if not 0 < check_number("level", level, 0, 1) < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    if (n_permutations + 1) * level < 1:
+        least = int(np.ceil(1 / level)) - 1
+        told = f"n_permutations={n_permutations} cannot reach level={level}"
+        raise ValueError(f"{told}: give at least {least}")
+    if not is_auto(n_functions):
+        check_number("n_functions", n_functions, 1, integer=True)
+
 # %% ../../nbs/09_map/30_relevance.ipynb #46c8994d
 def feature_relevance(
     model,
@@ -337,36 +355,21 @@ def feature_relevance(
         Features of the rows. With them the relevance by permutation is the growth of the squared
         error, without them the change of the prediction, for which there is no threshold.
     kind : "auto", "permutation" or "projection", default "auto"
-        "permutation" (auto: for a dense table of at most a thousand columns): effect, in units of
-        the variance, of a permutation of that part of the column which the other columns do not
-        determine, on predictions, or on coordinates for a model without `predict`. Columns that
-        the others determine by more than half are also permuted as a set.
-        "projection": share of the variance of the column that the learned space explains; it
-        is large for every column that is correlated with a relevant one.
-    n_functions : int or "auto", default "auto"
-        For the projection; "auto" takes those that explain 95 % of the prediction, at least four.
+        "permutation" (auto: for a dense table of at most a thousand columns): effect on predictions
+        of a permutation of that part of the column which the other columns do not determine.
+        "projection": share of the variance of the column that the learned space explains; large
+        for every column that is correlated with a relevant one.
+    n_functions : int or "auto", for the projection; "auto": 95 % of the prediction, at least four
     groups : (N,) array, default None, rows that belong together
     n_rows : int, default 500, largest number of rows for a permutation; 200 for a thousand columns
-    regressor : FeatureRegressor, default None
-        Predicts each column from the others; None takes ridge and kernel regression, and ridge
-        regression for more than 32 columns.
+    regressor : FeatureRegressor of each column by the others, default None: ridge and kernel
     n_permutations : int, default 199, number of draws from the null hypothesis
     level : float in (0, 1), default 0.05, probability that any irrelevant column passes
     random_state : int or None, default 0, seed for rows, stand-ins and permutations
 
     Returns
     -------
-    Relevance, with `values`, `threshold`, `p_values`, `above`, `sets` and `ranked()`; projections
-    lie between 0 and 1 (Berry and Harlim, section 4.4)
-
-    Notes
-    -----
-    A projection is a statement about the learned map. Even a map of a feature that cannot be
-    predicted has columns that are relevant to the map: look at its held-out score first.
-
-    References
-    ----------
-    Candes, Fan, Janson and Lv (2018) for permutation; Westfall and Young (1993) for many columns.
+    Relevance; projections lie between 0 and 1 (Berry and Harlim, section 4.4)
 
     Examples
     --------
@@ -376,22 +379,8 @@ def feature_relevance(
     >>> feature_relevance(model, X[250:], X[250:, 1] ** 2).above
     array([False,  True, False])
     """
-    if hasattr(model, "model_"):
-        raise TypeError(
-            "a TableMap has its own: model.relevance(); or pass model.model_, and numbers"
-        )
+    check_request(model, n_functions, n_rows, n_permutations, level)
     check_seed(random_state)
-    check_number("n_permutations", n_permutations, 1, integer=True)
-    check_number("n_rows", n_rows, 8, integer=True)
-    if not 0 < check_number("level", level, 0, 1) < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
-    if (n_permutations + 1) * level < 1:
-        raise ValueError(
-            f"n_permutations={n_permutations} cannot reach level={level}: give at least "
-            f"{int(np.ceil(1 / level)) - 1}"
-        )
-    if not is_auto(n_functions):
-        check_number("n_functions", n_functions, 1, integer=True)
     kind, (n, m) = kind_of_relevance(kind, X), np.shape(X)
     y = None if y is None else check_features(y, n)
     groups, rng = check_groups(groups, n, LEAST_GROUPS), check_random_state(random_state)

@@ -120,6 +120,15 @@ def summary(model, counts=False):
         "branches": {"nodes": branches.nodes, "ends": branches.ends, "cells": branches.masses},
     }
 
+# %% ../../nbs/11_tables/45_single_cells.ipynb #67dd733e
+def groups_in_obs(adata, name):
+    "The column `name` of `obs` as text, which says to which group each cell belongs."
+    groups = column_of(adata, name)
+    if groups.isna().any():
+        what = "has a gap; cells without a group have no place in one"
+        raise ValueError(f"obs[{name!r}] {what}")
+    return np.asarray(groups).astype(str)
+
 # %% ../../nbs/11_tables/45_single_cells.ipynb #9f0418c5
 def fit(adata, key, *, use_rep="X_pca", groups=None, counts=None, key_added="idm", **params):
     """Fit an iterated diffusion map to the cells of a table, and write the results into it.
@@ -167,14 +176,9 @@ def fit(adata, key, *, use_rep="X_pca", groups=None, counts=None, key_added="idm
     X, counted = genes_or(adata, use_rep, counts)
     y = pd.DataFrame(dict(zip(keys, columns)))
     y = y[key] if isinstance(key, str) else y
-    together, other = None, [name for name in map(str, adata.obs) if name not in keys]
-    if groups is not None:
-        together = column_of(adata, groups)
-        if together.isna().any():
-            what = "has a gap; cells without a group have no place in one"
-            raise ValueError(f"obs[{groups!r}] {what}")
-        together = np.asarray(together).astype(str)
-    elif caution := likely_groups(adata.obs, other)[1]:
+    together = None if groups is None else groups_in_obs(adata, groups)
+    others = [name for name in map(str, adata.obs) if name not in keys]
+    if groups is None and (caution := likely_groups(adata.obs, others)[1]):
         warnings.warn(caution, UserWarning, stacklevel=2)
     model = IteratedDiffusionMap(**params).fit(X, y, groups=together)
     placed = model.place(X)

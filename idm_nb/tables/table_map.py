@@ -53,10 +53,25 @@ from idm_nb.tables.roles import (
 )
 from .weights import column_relevance, relevance_of, stretch_of, unseen
 
-# %% ../../nbs/11_tables/44_table_map.ipynb #ae1acb36
+# %% ../../nbs/11_tables/44_table_map.ipynb #b3854044
 MOST_SHOWN = 20  # columns of a wide table that are shown with its rows
 
 
+def alone_of(groups, branch):
+    "Branches with the rows of one group only, as a dict to this group; `groups`, `branch` `(N,)`."
+    if groups is None or not branch.any():
+        return {}
+    found = {b: np.unique(groups[branch == b]) for b in range(branch.max() + 1)}
+    return {b: of[0] for b, of in found.items() if len(of) == 1}
+
+
+def too_few_of(*groups):
+    "The number of `groups`, arrays or None, if the signs of so few are never rare enough, else 0."
+    known = [labels for labels in groups if labels is not None]
+    count = len(np.unique(np.concatenate(known))) if known else 0
+    return count if 0.5**count > 0.05 and count else 0
+
+# %% ../../nbs/11_tables/44_table_map.ipynb #ae1acb36
 @dataclass(frozen=True)
 class FittedTable(Storage):
     """Everything that `TableMap.fit` learns."""
@@ -82,24 +97,10 @@ class FittedTable(Storage):
     def __getstate__(self):
         return {**super().__getstate__(), "known": vars(self).get("relevance", self.known)}
 
+    alone = property(lambda self: alone_of(self.rows.groups, self.branch))
+    too_few_groups = property(lambda s: too_few_of(s.rows.groups, s.kept.groups))
     # the `ReebGraph` of the map; None for several features
     graph = property(lambda self: reeb_graph(self.model) if len(self.branches.nodes) else None)
-
-    @property
-    def alone(self):
-        """Branches with the rows of one group only, as a dict to this group."""
-        groups, branch = self.rows.groups, self.branch
-        if groups is None or not branch.any():
-            return {}
-        found = {b: np.unique(groups[branch == b]) for b in range(branch.max() + 1)}
-        return {b: of[0] for b, of in found.items() if len(of) == 1}
-
-    @property
-    def too_few_groups(self):
-        """The number of groups if the signs of so few are never rare enough, else 0."""
-        groups = [rows.groups for rows in (self.rows, self.kept) if rows.groups is not None]
-        count = len(np.unique(np.concatenate(groups))) if groups else 0
-        return count if 0.5**count > 0.05 and count else 0
 
     def encode(self, frame):
         """Coordinates `(N, m)` of the rows of a `frame`; gaps are filled from training rows."""
@@ -242,6 +243,22 @@ def judged_on_kept(fitted, coding):
     truth, claim = coding.encode(kept.truth), known.estimate.mixture_.claim
     return replace(known, verdict=pooled(known.verdict, claim, truth, values, kept.groups))
 
+# %% ../../nbs/11_tables/44_table_map.ipynb #4edb7b3c
+def feature_in_words(roles):
+    "What the map of a table predicts, by its `Roles`."
+    coding, names = roles.coding, " and ".join(roles.features)
+    return (
+        "the logarithm of " * any(coding.logs)
+        + names
+        + " (on a circle of radius 1)" * coding.circular
+    )
+
+
+def grouped_by(labels, rows):
+    "The `Dependence` of TrainingRows on `labels` `(N,)` of the rows as they were given."
+    first = np.unique(rows.inverse, return_index=True)[1]
+    return Dependence("groups", pd.factorize(labels.iloc[first])[0], (0,))
+
 # %% ../../nbs/11_tables/44_table_map.ipynb #cd6597ba
 def fit_table(options, source, weight=None):
     """The `FittedTable` of a TableMap, `options`, and of a path or table, without side effects; `weight`
@@ -267,8 +284,7 @@ def fit_table(options, source, weight=None):
         rows, fresh, about, _ = ready(roles.coding)
     coding = roles.coding
     old, chosen = old[about["landmarks"]], about["landmarks"]
-    what = "the logarithm of " * any(coding.logs) + " and ".join(roles.features)
-    what += " (on a circle of radius 1)" * coding.circular
+    what = feature_in_words(roles)
     numbers = None if wide else numbers_of_columns(frame[roles.data])[chosen]
     names = encoder.labels() if wide else roles.data
     of = None if coding.circular else roles.features
@@ -279,8 +295,7 @@ def fit_table(options, source, weight=None):
     if table.counts:  # a cell without a molecule of a gene is no gap
         cautions = [own for own in cautions if own[0] != "code"]
     if likely:
-        first = old[np.unique(rows.inverse, return_index=True)[1]]
-        alike = Dependence("groups", pd.factorize(table.frame[likely].iloc[first])[0], (0,))
+        alike = grouped_by(table.frame[likely].iloc[old], rows)
         cautions.append(("groups", told))
     estimate, verdict = estimated(rows, settings.regressor, what, cautions)
     names = [likely] if likely else names
@@ -305,8 +320,81 @@ def fit_table(options, source, weight=None):
     warn_of(model.map_)
     return found
 
+# %% ../../nbs/11_tables/44_table_map.ipynb #b528de8f
+class TableAnswers(Storage):
+    "What a fitted table answers; `fitted_` is a FittedTable, `reading` options of `read_table`."
+
+    model_ = property(lambda self: self.fitted_.model)
+    verdict_ = property(lambda self: self.fitted_.model.verdict_)
+    relevance_ = property(lambda self: self.fitted_.relevance)
+
+    def typed(self, table):
+        """The `Table` of new rows: `table` is a path, `Table` or data frame; notes say what is new."""
+        check_is_fitted(self)
+        return typed_rows(self.fitted_, table, self.reading or {})
+
+    def place(self, table):
+        """The rows of a `table` as `Placed`: values, errors, branch, embedding, novelty."""
+        return self.fitted_.place(self.typed(table).frame)
+
+    def predict(self, table, coordinates=False):
+        """Predictions for the rows of a table.
+
+        Parameters
+        ----------
+        table : path, `Table` or data frame with the data columns of the training, in any order
+        coordinates : bool, default False, add the coordinates in the map
+
+        Returns
+        -------
+        DataFrame with the row and its name, `predicted_<feature>`, `standard_error`, `branch`, `novel`
+        (unlike all training rows, or with a new word: do not trust its error); it has the index of a
+        pandas `table`
+        """
+        found = results_of(self.fitted_, self.typed(table), coordinates)
+        return found.set_axis(table.index) if isinstance(table, pd.DataFrame) else found
+
+    def transform(self, table):
+        """Coordinates in the map of the rows of a `table`, see `predict`: a DataFrame with the columns
+        `z1`, `z2`, ...: first the feature, then branches, then the data."""
+        return self.predict(table, coordinates=True).filter(regex=r"^z\d+$")
+
+    def alike(self, table, n=10):
+        """The `n` training rows that are most alike each row of a `table`, near in the feature and on
+        the same branch: a DataFrame with the row, its rank, the training row and its name, the distance,
+        the feature, the columns in which it `differs`, and its columns, the most relevant first."""
+        return alike_rows(self.fitted_, self.typed(table), n)
+
+    def counterparts(self, row, n=5, branch=None):
+        """DataFrame of `n` training rows that reach the predicted feature of a row in another way.
+
+        Parameters
+        ----------
+        row : data frame or `Table` of one row; n : int, default 5, counterparts
+        branch : int, default None: any other branch. If there is one branch, the rows with the same
+            feature that differ most. `must_change` names the columns without which it does not work
+        """
+        return other_ways(self.fitted_, self.typed(row).frame, n, branch)
+
+    def relevance(self):
+        """DataFrame: `column`, `relevance`, `p_value`, `above_chance`, the most relevant first."""
+        check_is_fitted(self)
+        names = ("column", "relevance", "p_value", "above_chance")
+        return pd.DataFrame(self.relevance_.ranked(), columns=names)
+
+    def _repr_html_(self):
+        if not hasattr(self, "fitted_"):
+            return f"<pre>{self!r}</pre>"
+        return short_report(self.fitted_)
+
+    def report(self, path=None, image=None):
+        """The report, a page of HTML; written to `path`, or returned if it is None. If the data columns
+        are the pixels of pictures, `image` is their (height, width)."""
+        page = table_report(self.fitted_, image=image)
+        return page if path is None else Path(path).write_text(page, encoding="utf-8") and None
+
 # %% ../../nbs/11_tables/44_table_map.ipynb #9d857c14
-class TableMap(Storage, BaseEstimator):
+class TableMap(TableAnswers, BaseEstimator):
     """Iterated diffusion map of a table with words, dates and gaps.
 
     Parameters
@@ -376,82 +464,9 @@ class TableMap(Storage, BaseEstimator):
         self.scale, self.holdout, self.model, self.reading = scale, holdout, model, reading
         self.random_state, self.verbose = random_state, verbose
 
-    model_ = property(lambda self: self.fitted_.model)
-    verdict_ = property(lambda self: self.fitted_.model.verdict_)
-    relevance_ = property(lambda self: self.fitted_.relevance)
-
     @one_thread()
     def fit(self, table, sample_weight=None):
         """Fit a `table`: a path that `read_table` reads, a `Table`, or a data frame. `sample_weight` is
         `(N,)`, how often each row counts, or the column that holds it, which then is no data."""
         self.fitted_ = fit_table(self, table, sample_weight)
         return self
-
-    def typed(self, table):
-        """The `Table` of new rows: `table` is a path, `Table` or data frame; notes say what is new."""
-        check_is_fitted(self)
-        return typed_rows(self.fitted_, table, self.reading or {})
-
-    def place(self, table):
-        """The rows of a `table` as `Placed`: values, errors, branch, embedding, novelty."""
-        return self.fitted_.place(self.typed(table).frame)
-
-    def predict(self, table, coordinates=False):
-        """Predictions for the rows of a table.
-
-        Parameters
-        ----------
-        table : path, `Table` or data frame with the data columns of the training, in any order
-        coordinates : bool, default False, add the coordinates in the map
-
-        Returns
-        -------
-        DataFrame with the row and its name, `predicted_<feature>`, `standard_error`, `branch`, `novel`
-        (unlike all training rows, or with a new word: do not trust its error); it has the index of a
-        pandas `table`
-        """
-        found = results_of(self.fitted_, self.typed(table), coordinates)
-        return found.set_axis(table.index) if isinstance(table, pd.DataFrame) else found
-
-    def transform(self, table):
-        """Coordinates in the map of the rows of a `table`, see `predict`: a DataFrame with the columns
-        `z1`, `z2`, ...: first the feature, then branches, then the data."""
-        return self.predict(table, coordinates=True).filter(regex=r"^z\d+$")
-
-    def alike(self, table, n=10):
-        """The `n` training rows that are most alike each row of a `table`, near in the feature and on
-        the same branch: a DataFrame with the row, its rank, the training row and its name, the distance,
-        the feature, the columns in which it `differs`, and its columns, the most relevant first."""
-        return alike_rows(self.fitted_, self.typed(table), n)
-
-    def counterparts(self, row, n=5, branch=None):
-        """Training rows that reach the predicted feature of a row in another way.
-
-        Parameters
-        ----------
-        row : data frame or `Table` of one row; n : int, default 5, counterparts
-        branch : int, default None: any other branch. If there is one branch, the rows with the same
-            feature that differ most.
-
-        Returns
-        -------
-        DataFrame; `must_change` names the columns without which it does not work
-        """
-        return other_ways(self.fitted_, self.typed(row).frame, n, branch)
-
-    def relevance(self):
-        """DataFrame: `column`, `relevance`, `p_value`, `above_chance`, the most relevant first."""
-        check_is_fitted(self)
-        names = ("column", "relevance", "p_value", "above_chance")
-        return pd.DataFrame(self.relevance_.ranked(), columns=names)
-
-    def _repr_html_(self):
-        if not hasattr(self, "fitted_"):
-            return f"<pre>{self!r}</pre>"
-        return short_report(self.fitted_)
-
-    def report(self, path=None, image=None):
-        """The report, a page of HTML; written to `path`, or returned if it is None. If the data columns
-        are the pixels of pictures, `image` is their (height, width)."""
-        page = table_report(self.fitted_, image=image)
-        return page if path is None else Path(path).write_text(page, encoding="utf-8") and None
