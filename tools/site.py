@@ -236,9 +236,10 @@ def linked(text):
     return "\n".join(lines)
 
 
+# a name with a link, or names in parentheses, for who reads without Quarto
 NAMED = re.compile(
-    r"\[[^][]*\]\([^()]*\)<!--(@[\w-]+)-->"
-)  # a name with a link, for who reads without Quarto
+    r"\[[^][]*\]\([^()]*\)<!--(@[\w-]+)-->|\((?:[^()]|\([^()]*\))*\)<!--(\[[^]]*@[^]]*\])-->"
+)
 COMMENT = re.compile(
     r"<!--((?:\(@|\{#|:::).*?)-->"
 )  # a label, a fence or a reference for Quarto alone
@@ -251,8 +252,12 @@ def for_quarto(text):
     --------
     >>> for_quarto("By [the limit](11_flow.ipynb)<!--@thm-limit--> it shrinks<!--(@eq-a)-->. <!--{#eq-b}-->")
     'By @thm-limit it shrinks (@eq-a). {#eq-b}'
+    >>> for_quarto("A forest ([Breiman](../references.bib))<!--[@breiman2001, page 5]--> suits.")
+    'A forest [@breiman2001, page 5] suits.'
     """
-    text = COMMENT.sub(lambda m: " " * (m[1][0] == "(") + m[1], NAMED.sub(r"\1", text))
+    text = COMMENT.sub(
+        lambda m: " " * (m[1][0] == "(") + m[1], NAMED.sub(lambda m: m[1] or m[2], text)
+    )
     return re.sub(r"^#### Theorem: ", "#### ", text, flags=re.M)
 
 

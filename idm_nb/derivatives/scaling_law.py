@@ -15,7 +15,7 @@ from ..diffusion.numerics import nearest
 
 # %% ../../nbs/04_scaling_laws/10_scaling_laws.ipynb #812bea93
 def singular_value_scaling(X, point, epsilons, *, centered=False, keep_self=True):
-    """Compute the singular values of the weighted steps from a point, and their scaling exponents.
+    """Singular values of weighted steps, and their exponents (Berry and Harlim, section 3.1).
 
     Parameters
     ----------
@@ -30,10 +30,6 @@ def singular_value_scaling(X, point, epsilons, *, centered=False, keep_self=True
     singular_values : (L, m) array, decreasing along each row
     exponents : (L, m) array, `d log sigma / d log epsilon` by central differences
     vectors : (L, m, m) array, `vectors[l, :, j]` is the singular vector of `singular_values[l, j]`
-
-    References
-    ----------
-    Berry and Harlim, Iterated diffusion maps, section 3.1.
 
     Examples
     --------
@@ -147,7 +143,7 @@ def _disagreement(values, spacing, first, second):
 
 # %% ../../nbs/04_scaling_laws/10_scaling_laws.ipynb #010e4557
 def dimension_curves(X, point, epsilons):
-    """Compute the two dimensions at a base point and their disagreement for each bandwidth.
+    """The two dimensions at a point, and their disagreement (Berry and Harlim, Appendix B).
 
     Parameters
     ----------
@@ -158,10 +154,6 @@ def dimension_curves(X, point, epsilons):
     Returns
     -------
     first, second, disagreement : (L,) arrays, `d_1`, `d_2` and `M`
-
-    References
-    ----------
-    Berry and Harlim, Iterated diffusion maps, Appendix B.
 
     Examples
     --------
@@ -224,14 +216,14 @@ def _by_rule(rule, X, points, n_neighbors, n_bandwidths):
 
 # %% ../../nbs/04_scaling_laws/10_scaling_laws.ipynb #ddb19582
 def tune_local_bandwidth(X, *, rule="max-slope", n_neighbors=128, n_bandwidths=50, queries=None):
-    """Estimate a bandwidth and an intrinsic dimension for every point.
+    """Bandwidth and dimension at every point; a `ValueError` names one that all its neighbours equal.
 
     Parameters
     ----------
     X : (N, m) array, points
     rule : "max-slope", "agreement" or "gap", default "max-slope"
-        "max-slope" takes the bandwidth at which the sum of the weights grows fastest (Algorithm 1,
-        step 5). "agreement" takes the one at which trace and determinant of the weighted second
+        "max-slope" takes the bandwidth at which the sum of the weights grows fastest (Berry and
+        Harlim, Algorithm 1). "agreement" takes the one at which trace and determinant of the weighted second
         moments give the same dimension (Appendix B); it is slower, and better in many dimensions.
         "gap" takes the largest gap in the spectrum beyond its sampling error, with the votes of the
         neighbours; its dimensions are whole numbers, and it is the rule for noisy data. Only
@@ -245,15 +237,6 @@ def tune_local_bandwidth(X, *, rule="max-slope", n_neighbors=128, n_bandwidths=5
     -------
     epsilon : (q,) array, bandwidths (squared lengths)
     dimension : (q,) array
-
-    Raises
-    ------
-    ValueError
-        If the data are invalid, or if all neighbours of a point coincide with it.
-
-    References
-    ----------
-    Berry and Harlim, Iterated diffusion maps, Appendix B and Algorithm 1.
 
     Examples
     --------
@@ -283,7 +266,7 @@ def tune_local_bandwidth(X, *, rule="max-slope", n_neighbors=128, n_bandwidths=5
 
 # %% ../../nbs/04_scaling_laws/10_scaling_laws.ipynb #c6deb368
 def tangent_spaces(X, *, dimension=None, epsilon=None, queries=None, n_neighbors=128):
-    """Estimate orthonormal frames of the tangent spaces.
+    """Orthonormal frames of the tangent spaces (Berry and Harlim, Corollary 3.2).
 
     Parameters
     ----------
@@ -297,10 +280,6 @@ def tangent_spaces(X, *, dimension=None, epsilon=None, queries=None, n_neighbors
     -------
     frames : (q, m, dimension) array, orthonormal columns, direction of largest variance first
     shares : (q, dimension) array, the variances divided by the bandwidth; near one on a manifold
-
-    References
-    ----------
-    Berry and Harlim, Iterated diffusion maps, Corollary 3.2.
 
     Examples
     --------

@@ -101,7 +101,7 @@ def nearest(points, queries, k):
     method = "kd_tree" if points.shape[1] <= 8 else "brute"
     return Search(points, method).nearest(queries, k)
 
-
+# %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #fa145ddc
 def nearest_others(points, k):
     "Index and distance `(n, k)` of the `k` nearest other points of each point."
     n, (index, distance) = len(points), nearest(points, points, k + 1)
@@ -109,7 +109,7 @@ def nearest_others(points, k):
     own[~own.any(axis=1), -1] = True  # many copies: drop the last entry
     return index[~own].reshape(n, k), distance[~own].reshape(n, k)
 
-
+# %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #2b40693d
 def nearest_of_others(search, queries, k, labels, own):
     """Index `(q, k)` of the nearest points whose label is another one, -1 where there are fewer;
     `queries` `(q, m)`, `labels` `(N,)`, `own` `(q,)`."""
@@ -206,7 +206,7 @@ def pairs_within(points, radius):
     found = cKDTree(points).query_pairs(radius, output_type="ndarray")
     return found.T.astype(np.int32, order="C")
 
-
+# %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #b5e501ab
 def pairs_between(queries, points, radius, tree=None):
     "Pairs `(2, e)` of `queries` `(q, m)` and `points` at most `radius` apart, and their squares."
     if points.shape[1] <= WIDE:
@@ -432,14 +432,14 @@ def two_least(square):
     "The two least positive entries of each row, `(n, 2)`."
     return np.partition(np.where(square > 0, square, np.inf), 1, axis=1)[:, :2]
 
-
+# %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #dee0120c
 def distances_are_tied(least, dimension):
     "Whether the two nearest points of most rows are at the same distance, @eq-tied."
     least = least[np.isfinite(least[:, 1])]
     ratio = np.median(np.log(least[:, 1] / least[:, 0]) / 2) if len(least) else np.inf
     return bool(ratio * dimension < 0.02 * np.log(2))
 
-
+# %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #dff86377
 def _sampled_pairs(points, precomputed):
     "`pair_histogram` of the distances from sampled points to all, and the number of these points."
     n = points.shape[0]

@@ -92,7 +92,7 @@ def row_weights(profile, u, indptr):
     far = profile(least) < 1e-100
     return profile(u - np.where(far, least, 0)[rows] if far.any() else u)
 
-
+# %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #516ff384
 def kernel_matrix(metric, edges, epsilon, new=None, profile=GAUSSIAN):
     "Kernel `profile(length^2 / epsilon)` on the edges of a neighbourhood."
     rows, columns = edges.rows, edges.indices
@@ -283,7 +283,7 @@ def check_symmetric(matrix, what):
     if gap > 1e-8 * max(entries.max(initial=0), 1e-300):
         raise ValueError(f"{what} must be symmetric; entries differ by up to {gap:g}")
 
-
+# %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #b443fbc4
 def both_ways(distances):
     "Sparse `distances` `(N, N)` with an entry for `(j, i)` wherever there is one for `(i, j)`."
     own = sp.coo_array(distances)
@@ -292,7 +292,7 @@ def both_ways(distances):
     places = np.divmod(pairs, own.shape[1])
     return sp.csr_matrix((np.r_[own.data, own.data][first], places), shape=own.shape)
 
-
+# %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #159eb1cb
 def stored_distances(X):
     "Distances `(n, N)`, dense or sparse, as a CSR matrix; stored zeros are distances, too."
     if sp.issparse(X):
@@ -300,7 +300,7 @@ def stored_distances(X):
     (n, N), data = X.shape, np.array(X, dtype=float).ravel()
     return sp.csr_matrix((data, np.tile(np.arange(N), n), N * np.arange(n + 1)), shape=(n, N))
 
-
+# %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #51c811ff
 def kernel_entries(squares, profile, epsilon, new=False):
     "Kernel on CSR `squares` `(n, N)` of distances, to `new` rows or among the training points."
     u = squares.data / epsilon
@@ -343,7 +343,7 @@ def given_kernel(kind, X, profile, epsilon):
     kernel.eliminate_zeros()
     return kernel + sp.diags_array(1 - kernel.diagonal()) if sp.issparse(X) else kernel
 
-
+# %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #799847ba
 def given_rows(kind, X, profile, epsilon):
     "Kernel `(q, N)` of new points, and the training point that each coincides with, or -1."
     copies = np.full(X.shape[0], -1)
@@ -460,7 +460,7 @@ def kernel_of(kind, X, profile, epsilon, keep_self, graph, order):
     kernel = graph.matrix(lambda squares: profile(squares / epsilon), order)
     return kernel + sp.eye_array(len(X), format="csr") if keep_self else kernel
 
-
+# %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #03da9fe4
 def diffusion_of(model, kernel, counts, order, profile, epsilon, n, dimension, keep_self):
     "The `Diffusion` of a DiffusionMap `model` by the `kernel` `(N, N)` of points in an `order`."
     return Diffusion(
@@ -478,7 +478,7 @@ def diffusion_of(model, kernel, counts, order, profile, epsilon, n, dimension, k
         random_state=model.random_state,
     )
 
-
+# %% ../../nbs/01_diffusion_maps/04_isometry.ipynb #6cb85aae
 def tensor_map(model, points, counts, order, profile, epsilon, n, dimension, keep_self):
     "The `TensorMap` of a DiffusionMap `model` of `points` `(N, m)`, a tensor."
     if model.metric != "euclidean" or not isinstance(profile, Gaussian):

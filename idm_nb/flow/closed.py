@@ -142,15 +142,11 @@ class Flow(Storage, BaseEstimator, ABC):
 
 # %% ../../nbs/05_flow/12_flow.ipynb #bb5daa1f
 class ClosedFlow(Flow):
-    """The flow in closed form, @eq-closed-form: all steps at once.
+    """The flow in closed form, @eq-closed-form: all steps at once (Berry and Harlim, section 4.1).
 
     Attributes
     ----------
     left : (L,) array, share of the first metric that is left after each step
-
-    References
-    ----------
-    Berry and Harlim, Iterated diffusion maps, section 4.1 (the metric of all steps, @eq-linear-flow).
 
     Examples
     --------

@@ -94,7 +94,7 @@ def check_flow(flow):
         if not is_auto(getattr(flow, name)):
             check_number(name, getattr(flow, name), 1, integer=True)
 
-
+# %% ../../nbs/05_flow/13_converges.ipynb #1882a13b
 def sizes_of_step(flow, N, dimension, grid):
     "Numbers of bandwidth neighbours and of eigenfunctions for `N` points, a `grid` or random ones."
     near, n = flow.n_bandwidth_neighbors, flow.n_components
@@ -106,7 +106,7 @@ def sizes_of_step(flow, N, dimension, grid):
         n = min(round(2 * N / near * longer), MOST_COMPONENTS)
     return near, min(n, N - 2) + 1
 
-
+# %% ../../nbs/05_flow/13_converges.ipynb #c3f93c2e
 def facts_of(steps):
     "What each of the DiffusionSteps `steps` did: a dict of arrays."
     names = dict(epsilon="epsilon", time="time", pieces="n_connected_components")

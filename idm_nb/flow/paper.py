@@ -66,7 +66,7 @@ def bounded_power(base, exponent):
     "`base**exponent` between 1e-100 and 1e100: an estimated dimension may be several hundred."
     return np.exp(np.clip(exponent * np.log(base), -230, 230))
 
-
+# %% ../../nbs/05_flow/11_to_the_letter.ipynb #453d522d
 def regressed(steps, changes, w, D, cutoff, solver):
     "Steps 10 to 12: the matrices `(q, m, n)` for `steps` `(q, k, m)`, `changes` `(q, k, n)`, weights."
     root = np.sqrt(w / D[:, None])[:, :, None]
@@ -76,7 +76,7 @@ def regressed(steps, changes, w, D, cutoff, solver):
     Xt = np.swapaxes(X, 1, 2)
     return np.linalg.pinv(Xt @ X, cutoff, hermitian=True) @ (Xt @ Y)
 
-
+# %% ../../nbs/05_flow/11_to_the_letter.ipynb #38166760
 def algorithm_1(
     steps, changes, n_points, n_bandwidths, tuning, affine, cutoff=1e-15, solver=SOLVERS[0]
 ):
@@ -231,13 +231,13 @@ def merged_rows(X, y):
     first, copies, counts = distinct_rows(X)
     return X[first], sums_by(copies, y) / counts[:, None], copies
 
-
+# %% ../../nbs/05_flow/11_to_the_letter.ipynb #69e2f9cb
 def feature_functions(model, y):
     "Diffusion coordinates of the features `y` `(N, n)`: a step with `tau` 0."
     shown, same, _ = distinct_rows(y)
     return PaperStep(y[shown], y[shown], 0.0, model).functions[same]
 
-
+# %% ../../nbs/05_flow/11_to_the_letter.ipynb #b22bf7eb
 def iterated(model, x, y, image):
     "Algorithm 2: the list of `PaperStep`, and the share of `image` that a linear map leaves."
     steps, residuals = [], [linear_map(x, image)[1]]
@@ -252,7 +252,7 @@ def iterated(model, x, y, image):
         x = step.embedding
     return steps, residuals
 
-
+# %% ../../nbs/05_flow/11_to_the_letter.ipynb #becdea5c
 def moved(model, X):
     "Embeddings of rows `X` `(q, m)` before and after each step, and the last diffusion map."
     check_is_fitted(model)
@@ -297,7 +297,7 @@ class PaperMap(
 
 # %% ../../nbs/05_flow/11_to_the_letter.ipynb #f2c3bd24
 class PaperIteratedDiffusionMap(PaperMap, BaseEstimator):
-    """Iterated diffusion map as printed: Algorithms 1 and 2 of Berry and Harlim, step by step.
+    """Iterated diffusion map as printed: Algorithms 1 and 2 of Berry and Harlim (2018).
 
     Misprints with only one possible reading are corrected always: squared distances in step 3 and
     the exponent `-dim / 2` in step 9 of Algorithm 1, differences in substep (j), `t` iterations.
@@ -338,10 +338,6 @@ class PaperIteratedDiffusionMap(PaperMap, BaseEstimator):
         `dimension`, `density`, `epsilon`, the eigenvalues `xi` and functions `phi`, ...
     residuals_ : list of float, share of the diffusion map of the feature that a linear map does
         not explain, leaving one row out; for the data, then for each iteration
-
-    References
-    ----------
-    Berry and Harlim, Iterated diffusion maps, 2018, section 4.2 and Appendix C.
 
     Examples
     --------

@@ -120,7 +120,7 @@ def facts_of_steps(fitted):
         "merged": np.array([fitted.branches.merged(at[known]) for at in steps]),
     }
 
-
+# %% ../../nbs/09_map/27_fitted_map.ipynb #96384cc1
 def names_of_output(fitted):
     "Names of the columns of a FittedMap: features, then `branch0`, `axis0`, ..., or `map0`, ...."
     number = lambda kind, count: [f"{kind}{k}" for k in range(count)]

@@ -25,7 +25,7 @@ from ..diffusion.operator import EuclideanMetric, Metric
 
 # %% ../../nbs/02_local_kernels/06_local_kernels.ipynb #64a0c3a9
 def tangent_moments(kernel, point, tangent, *, reach=8.0, n_nodes=81):
-    """Compute the zeroth, first and second moment of a local kernel on a tangent space.
+    """Zeroth, first and second moment of a local kernel (Berry and Sauer, Definition 3.2).
 
     The moments are limits for `epsilon -> 0`; they are computed with `epsilon = 1e-8`.
 
@@ -41,10 +41,6 @@ def tangent_moments(kernel, point, tangent, *, reach=8.0, n_nodes=81):
     Returns
     -------
     zeroth moment : float, first moment : (d,) array, second moment : (d, d) array
-
-    References
-    ----------
-    Berry and Sauer, Local kernels, Definition 3.2.
 
     Examples
     --------
@@ -131,7 +127,7 @@ def _full(name, value, shape):
     check_points(value.reshape(-1, shape[-1]), name)
     return np.broadcast_to(value, shape)
 
-
+# %% ../../nbs/02_local_kernels/06_local_kernels.ipynb #4926dda4
 def _check_generator_input(X, inverse_covariance, drift, density):
     "Check `X`, `inverse_covariance`, `drift` and `density` of `local_generator`."
     n, m = X.shape
@@ -163,7 +159,7 @@ def kernel_of_steps(X, start, factors, graph, profile, epsilon):
     entries = (profile(lengths / epsilon), graph.indices, graph.indptr)
     return sp.csr_matrix(entries, shape=(len(X), len(X)))
 
-
+# %% ../../nbs/02_local_kernels/06_local_kernels.ipynb #562661a3
 def forth_and_back(kernel, density, epsilon, before):
     "Markov matrix of a `kernel` and its adjoint; row sums divide `before` or after transposing."
     weighted = kernel @ sp.diags_array(1 / density)

@@ -95,7 +95,7 @@ def dimension_and_grid(model, X):
 
 # %% ../../nbs/10_relatives/33_other_geometries.ipynb #271ba000
 class ConformalMap(MetricMap):
-    """Diffusion map in the geometry in which the points are even; invariant under conformal maps.
+    """Diffusion map in which points are even; conformally invariant (Berry and Sauer, section 5.1).
 
     Parameters
     ----------
@@ -116,10 +116,6 @@ class ConformalMap(MetricMap):
     sampling_density_ : (N,) array, density with respect to the Euclidean volume of the data
     laplacian_eigenvalues_, eigenfunctions_, density_, dimension_, epsilon_, keep_self_, ...
         As in `DiffusionMap`, in the geometry of volume one in which the points are even.
-
-    References
-    ----------
-    Berry and Sauer, Local kernels, section 5.1.
 
     Examples
     --------
@@ -246,7 +242,7 @@ class MatrixMap(MultiOutputMixin, RegressorMixin, MetricMap):
 
 # %% ../../nbs/10_relatives/33_other_geometries.ipynb #81944064
 class DiffeomorphismMap(MatrixMap):
-    """A smooth invertible map between two data sets, as a matrix between eigenfunctions.
+    """A smooth invertible map of two data sets, as a matrix (Berry and Sauer, section 5.2).
 
     Parameters
     ----------
@@ -268,11 +264,6 @@ class DiffeomorphismMap(MatrixMap):
     eigenfunctions_, laplacian_eigenvalues_, markov_eigenvalues_, density_ : as in `DiffusionMap`, of
         the source points in the metric of their images
     epsilon_ : float, bandwidth, a squared length of the image
-
-    References
-    ----------
-    Berry and Sauer, Local kernels, section 5.2; Berry and Harlim, Iterated diffusion maps,
-    section 2.2.
 
     Examples
     --------

@@ -271,7 +271,7 @@ def agree(*forms):
     first, second = map(parts, forms)
     return first.startswith(second) or second.startswith(first)
 
-
+# %% ../../nbs/11_tables/34_cells.ipynb #64894e47
 def dates_and_form(cells, form):
     "Dates `(N,)` of `cells` in formats that agree with a `form`, and the most frequent one; or None."
     parts, count, left = [], {}, cells
@@ -284,7 +284,7 @@ def dates_and_form(cells, form):
             return None
     return pd.concat(parts), max(count, key=count.get)
 
-
+# %% ../../nbs/11_tables/34_cells.ipynb #68356c92
 def as_dates(cells, style, known=None):
     """Cells as dates, or None; `cells` `(N,)`."""
     given, there = known.pattern if known and known.kind == "date" else None, cells.dropna()

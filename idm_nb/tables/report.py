@@ -43,7 +43,7 @@ def picture(figure):
     address = "data:image/png;base64," + base64.b64encode(found).decode()
     return address, int.from_bytes(found[16:20], "big") * 96 // DPI  # PNG stores its width there
 
-
+# %% ../../nbs/11_tables/43_report.ipynb #f4ceafdc
 def shown(cells):
     "The `cells` of a column as texts: numbers `in_words`, days, words; nothing for a gap."
     numbers = [c for c in cells if isinstance(c, (float, np.floating)) and c == c]
@@ -52,26 +52,26 @@ def shown(cells):
     text = lambda c: told.get(c) or str(plain(c)).removesuffix(" 00:00:00")
     return ["" if c is None or c != c else text(c) for c in cells]
 
-
+# %% ../../nbs/11_tables/43_report.ipynb #7036ba42
 def sizes_in_words(form, errors):
     "The `errors` `(N,)` of a feature with a `Form` as texts; of days and grades with this unit."
     found = form.sizes(errors)
     unit = "" if found.dtype.kind == "O" else form.unit
     return [f"{text} {unit}".strip() for text in shown(found)]
 
-
+# %% ../../nbs/11_tables/43_report.ipynb #ccdf3b25
 def words_at(axis, form):
     "Let the ticks of an `axis` of a feature with a `Form` be words."
     if not form.plain:
         axis.set_major_formatter(lambda x, _: shown(form.words(np.array([float(x)])))[0])
 
-
+# %% ../../nbs/11_tables/43_report.ipynb #c20afb9b
 def in_rows(table):
     "Rows of a `table`, a dict of columns: lists of texts, and whether these are numbers."
     number = lambda c: isinstance(c, (int, float, np.number))
     return zip(*(zip(shown(column), map(number, column)) for column in table.values()))
 
-
+# %% ../../nbs/11_tables/43_report.ipynb #ea253143
 def cut(words, most=24):
     "Distinct `words` without the end, or the middle, of long ones, so that they stay different."
     for size in range(most, max(map(len, words), default=0)):
@@ -97,14 +97,14 @@ def page_template(name):
     pages.globals.update(small=SMALL, pairs=PAIRS)
     return pages.get_template(name)
 
-
+# %% ../../nbs/11_tables/43_report.ipynb #7bd2d94c
 def new_figure(width, height):
     "An empty figure of `width` times `height` inches."
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
 
-
+# %% ../../nbs/11_tables/43_report.ipynb #2411ed6b
 def new_axes(width, height):
     "A `new_figure` and its axes, without lines above and on the right."
     ax = (figure := new_figure(width, height)).add_subplot()
@@ -286,7 +286,7 @@ def draw_relevance(relevance, image=None, pixels=()):
     ax.tick_params(axis="x", labelsize=8)
     return figure
 
-
+# %% ../../nbs/11_tables/43_report.ipynb #fd73f3cd
 MOST_PICTURES = 8
 
 
@@ -295,7 +295,7 @@ def pixels_of(fitted, frame):
     known = {name: value for name, value in fitted.roles.pixels.items() if value is not None}
     return frame.reindex(columns=list(fitted.roles.pixels)).fillna(known).to_numpy(float)
 
-
+# %% ../../nbs/11_tables/43_report.ipynb #cb82ac85
 def draw_pictures(pictures, titles, image, signed=False):
     "Figure of the first `pictures` `(k, h * w)` of a size `image`; `signed`: blue below zero."
     figure, most = new_figure(min(len(pictures), MOST_PICTURES) * 1.2, 1.5), np.abs(pictures).max()
@@ -307,7 +307,7 @@ def draw_pictures(pictures, titles, image, signed=False):
         ax.set_title(title, fontsize=8)
     return figure
 
-
+# %% ../../nbs/11_tables/43_report.ipynb #741d9169
 def pictures_of_branches(fitted, image):
     "Figure of the effect of each pixel between pairs of branches, or None."
     contrast = fitted.contrast
@@ -512,7 +512,7 @@ def key_facts(fitted):
     }
     return {name: value for name, value in found.items() if value is not None}
 
-
+# %% ../../nbs/11_tables/43_report.ipynb #af3ae637
 def short_report(fitted):
     "The finding, the map and the relevant columns of `fitted` as HTML, for a notebook."
     above = [(n, v) for n, v, _, passed in fitted.relevance.ranked() if passed][:5]
