@@ -103,7 +103,9 @@ def test_genes_of_new_cells_are_found_by_their_names(fitted):
     assert np.array_equal(new.obs.idm_prediction, model.predict(X[:50] + 0.01))
     assert model.verdict_.what == "x"
     new.var_names = ["z", "y", "x", "x"]
-    with pytest.raises(ValueError, match="gene 'x' occurs twice: run adata.var_names_make_unique"):
+    with pytest.raises(
+        ValueError, match="gene 'x' occurs more than once: call adata.var_names_make_unique"
+    ):
         project(new, model, use_rep="X", reference=adata)
     new.var_names = ["z", "y", "more", "last"]
     with pytest.raises(ValueError, match="1 genes of the reference are missing, first 'x'"):
@@ -137,7 +139,11 @@ def test_cells_without_a_value_are_placed():
         ("word", {}, r"obs\['word'\] is not a column of numbers \(the first value is 'a'\)"),
         ("day", {}, r"obs\['day'\] is not a column of numbers"),
         ("path", {}, r"obs\['path'\] is infinite in 2 cells, as a pseudotime is where no path"),
-        ("x", dict(use_rep="X", counts=True), "negative numbers, so they are no counts: counts=F"),
+        (
+            "x",
+            dict(use_rep="X", counts=True),
+            "negative numbers, so they are no counts: give count",
+        ),
         ("x", dict(use_rep="X_umap"), "obsm has no 'X_umap' .it has 'X_pca'.: run scanpy.pp.pca"),
         ("x", dict(groups="donor"), "obs has no column 'donor'"),
         ("x", dict(groups="day"), r"obs\['day'\] has a gap; cells without a group"),

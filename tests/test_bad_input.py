@@ -217,7 +217,7 @@ def test_bad_bursts_and_balls():
     bursts[1, 2, 0] = np.nan
     with pytest.raises(ValueError, match="bursts is not finite at point 1, sample 2, column 0"):
         covariances_from_bursts(bursts, dt=0.1)
-    with pytest.raises(ValueError, match="holds 0 other point.*larger radius"):
+    with pytest.raises(ValueError, match="holds 0 other point.*larger balls"):
         covariances_from_balls(X, radius=1e-9, dimension=2)
     with pytest.raises(ValueError, match="members must be 300 by 300"):
         covariances_from_balls(X, radius=1, dimension=2, members=np.eye(4))

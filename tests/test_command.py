@@ -85,7 +85,7 @@ def test_fit_and_transform(here, capsys):
     assert np.median(np.abs(Y[seen] - Y[row])) < 0.1  # the range is 2
 
 
-def test_branches_and_a_label(here):
+def test_branches_and_a_label(here, capsys):
     X, y, _ = feature_example("torus x", 900, random_state=0)
     side = np.where(X[:, 1] > 0, "left", "right")
     write_table("t.csv", {**dict(zip("abc", X.T)), "x": y[:, 0], "side": side})
@@ -105,6 +105,10 @@ def test_branches_and_a_label(here):
     # the two sides have opposite signs of b, and differ in no other column
     contrast = pd.read_csv("out/branch_columns.csv").filter(["first", "second", "column"])
     assert contrast.to_numpy().tolist() == [[1, 2, "b"]]
+    run(f"counterparts out/model.npz t.csv --row {y.argmin() + 1} --branch 3 --out -")
+    assert "no training row of branch 3 reaches this value" in capsys.readouterr().err
+    run("counterparts out/model.npz t.csv --row 1 --out c.npy", 2)
+    assert "cannot hold the words of column 'must_change'" in capsys.readouterr().err
 
 
 def test_a_feature_that_rows_know_nothing_of(here, capsys):

@@ -141,7 +141,9 @@ def test_tables_and_options_that_are_refused(name, here, capsys):
 
 
 OPTIONS = "--holdout=nan --holdout=1 --holdout=-0.1 --seed=-1 --seed=x --seed=4294967296 --tau=inf "
-OPTIONS += "--tau=1.5 --iterations=0 --iterations=2.5 --regressor=magic --flow=x --log-odds=nan "
+OPTIONS += (
+    "--tau=1 --tau=1.5 --iterations=0 --iterations=2.5 --regressor=magic --flow=x --log-odds=nan "
+)
 
 
 @pytest.mark.parametrize("option", [*OPTIONS.split(), "--landmarks=few", "--jobs=0"])

@@ -270,8 +270,9 @@ class Odd:
         lambda X: X[:, :2],
         lambda X: ["a"] * len(X),
         lambda X: X[:, 0] + 1j,
+        lambda X: X[:, :1].T,
     ],
-    ids=["NaN", "inf", "a number", "None", "too short", "two columns", "words", "complex"],
+    ids=["NaN", "inf", "a number", "None", "too short", "two columns", "words", "complex", "a row"],
 )
 def test_regressors_that_predict_nonsense(values):
     found = message(lambda: IteratedDiffusionMap(regressor=Odd(values)).fit(X, Y))

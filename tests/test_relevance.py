@@ -229,6 +229,8 @@ def test_bad_rows_and_models(model):
             feature_relevance(IteratedDiffusionMap(), NEW, kind=kind)
     with pytest.raises(ValueError, match="X has 10 rows, too few to project on .* functions"):
         feature_relevance(model, NEW[:10], kind="projection")
+    with pytest.raises(ValueError, match="on 16 functions: give at least 64 rows"):
+        feature_relevance(model, NEW[:12], kind="projection", n_functions=16)
     with pytest.raises(TypeError, match="LinearRegression has no transform"):
         feature_relevance(LinearRegression().fit(X, Y), NEW, kind="projection")
     with pytest.raises(TypeError, match="DBSCAN has neither predictions nor coordinates"):

@@ -68,7 +68,11 @@ def test_one_branch_has_no_panel_without_a_message():
     y = np.where(np.arange(300) % 5, y[:, 0], np.nan)
     word = np.where(np.arange(300) % 7, "NaNometer", "</script>")
     table = pd.DataFrame(X, columns=["a", "b"]).assign(word=word, radius=y)
-    page = TableMap("radius", model=KERNEL, random_state=0).fit(table).report()
+    page, of_log = (
+        TableMap("radius", model=KERNEL, feature_transform=how, random_state=0).fit(table).report()
+        for how in ("none", "log")
+    )
+    assert "grey band" in page and "grey band" not in of_log  # which has no band
     assert "there is one branch" in page and "different ways" not in page
     assert "joins" not in page and "Branch 1" not in page and "mostly" not in page
     # errors, relevance, and two effects; no table of branches

@@ -85,7 +85,7 @@ def add_options(parser, options, title=None):
 # %% ../../nbs/12_command/47_command_line.ipynb #9a25bd89
 SHARE = dict(type=within(0, 1, float, below=True), default=0.2, metavar="SHARE")
 COUNT_OR_AUTO = dict(type=within(1, ENDLESS, word="auto"), default="auto", metavar="N")
-TAU = dict(type=within(0, 1, float), default=0.95, metavar="T")
+TAU = dict(type=within(0, 1, float, below=True), default=0.95, metavar="T")
 ODDS = dict(type=within(0, ENDLESS, float), default=3.0, metavar="NATS")
 FLOW = dict(choices=("closed", "diffusion"), default="closed")
 KIND = dict(choices=REGRESSORS, default="auto")
@@ -97,7 +97,7 @@ MAP = (
         "steps of the flow (default auto: until only the feature is left)",
         COUNT_OR_AUTO,
     ),
-    ("tau", "share of the feature in the metric of a step, from 0 to 1 (default 0.95)", TAU),
+    ("tau", "share of the feature in the metric of a step, between 0 and 1 (default 0.95)", TAU),
     ("log-odds", "nats that a branch must bring: with more, fewer are found (default 3)", ODDS),
     ("flow", "all steps at once (closed, default), or a diffusion map in each", FLOW),
     ("landmarks", "rows to fit; others are placed (default: all, 10000 of a long file)", COUNT),

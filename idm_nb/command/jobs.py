@@ -280,7 +280,8 @@ def findings(fitted):
     "What is printed of the branches and the columns of a `FittedTable`, a dict of text."
     found, names = str(fitted.branches.n_branches), fitted.relevant_names()
     if (n := fitted.branches.n_branches) > 1 and (ways := fitted.contrast.ways) < n:
-        found += f", at one value at most {ways} that differ in a column"
+        some = f"at most {ways}" if ways > 1 else "no two"
+        found += f", {some} of which differ in a column at one value"
     if candidates := len(fitted.branches.candidates):
         found += f", and {candidates} candidates without support"
     if alone := len(fitted.alone):
@@ -390,8 +391,9 @@ def counterparts_job(options):
         raise UsageError(f"--row {options.row}: {table.source} has no row with this number or name")
     found = model.counterparts(table.part(np.flatnonzero(named)[:1]), options.count, options.branch)
     if found.empty:
-        announce(True, "no training row reaches this value in another way")
-    write_frames([found], out)
+        where = "" if options.branch is None else f" of branch {options.branch}"
+        announce(True, f"no training row{where} reaches this value in another way")
+    write_frames([check_words(found, out)], out)
 
 # %% ../../nbs/12_command/46_jobs.ipynb #ca688a9d
 def demo_table(name, seed):

@@ -161,8 +161,9 @@ def check_groups(groups, n_rows, least=2):
         count = "one label for all rows" if len(names) == 1 else f"{len(names)} different labels"
         raise ValueError(f"groups has {count}: at least {least} different ones are needed")
     if (most := np.bincount(labels).max()) > n_rows - 2:
-        told = f"groups: the largest holds {most} of {n_rows} rows, which leaves"
-        raise ValueError(f"{told} nothing to predict it from; use smaller groups")
+        raise ValueError(
+            f"groups: the largest holds {most} of {n_rows} rows; two others are needed"
+        )
     return labels
 
 # %% ../../nbs/appendix/A_checks.ipynb #991fcc0f

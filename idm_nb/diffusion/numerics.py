@@ -357,7 +357,7 @@ class Kernel(Storage, ABC):
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #f8c1b30b
 @dataclass(frozen=True)
 class Gaussian(Kernel):
-    """`exp(-u / 2)`, cut where it is `least`; the kernel of this book.
+    """`exp(-u / 2)`, the kernel of this book; entries below `least` are left out.
 
     Parameters
     ----------

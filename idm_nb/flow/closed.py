@@ -80,7 +80,7 @@ def flow_taus(taus, size, error, *, stop, most=12):
     size : float, root of the total variance of the data
     error : float, median error of held-out predictions, in the unit of the data
     stop : float, largest remainder, as a multiple of the error; 0.5 is @eq-stop
-    most : int, default 12, largest number of steps, for features that are known exactly
+    most : int, default 12, largest number of steps
 
     Returns
     -------

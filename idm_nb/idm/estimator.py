@@ -228,7 +228,7 @@ def with_new_groups(verdict, regressor, rows, found, names):
         "order": "tenths of the table that are not used for fitting",
     }[found.kind]
     told = f"On {where}, the map explains {percent(share)} of the variation in {verdict.what}, "
-    told += "less than half of what follows: give groups."
+    told += "less than half of what follows."
     return replace(verdict, cautions=[("lower", told), *verdict.cautions])
 
 # %% ../../nbs/09_map/28_estimator.ipynb #9536a516

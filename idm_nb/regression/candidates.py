@@ -194,7 +194,8 @@ def _values(model, X, n):
     "Predictions `(q, n)` of a regressor of another package, checked."
     found = np.asarray(model.predict(X))
     q = X.shape[0]
-    if found.size != q * n or found.dtype.kind not in "biuf" or not np.all(np.isfinite(found)):
+    real = found.dtype.kind in "biuf" and np.isfinite(found).all()
+    if not real or found.shape[:1] != (q,) or found.size != q * n:
         raise ValueError(
             f"regressor {type(model).__name__} predicts an array of shape {found.shape} for "
             f"{q} rows, or values that are no finite numbers: expected ({q}, {n}) finite numbers"

@@ -100,7 +100,7 @@ def about_nothing(verdict):
         ]
     return [
         f"On {what} not used for fitting, {verdict.what} is not predicted better than by chance: the "
-        f"map may look orderly, but it says nothing about new rows.",
+        f"map may look orderly, and yet say nothing about new rows.",
         f"With {verdict.groups} {what}, predictions that explain more than "
         f"{percent(verdict.visible)} of the variation would have been seen.",
         "Check that rows and feature belong together, or give columns that have to do with it, or "

@@ -148,8 +148,8 @@ def covariances_from_balls(X, *, radius, dimension, members=None):
     count = np.diff(others.indptr)
     if count.min() < d:
         raise ValueError(
-            f"the ball of radius={radius:g} about point {count.argmin()} holds {count.min()} other "
-            f"point(s), dimension={d} needs {d} or more: pass a larger radius or more data"
+            f"the ball about point {count.argmin()} holds {count.min()} other point(s), dimension={d} "
+            f"needs {d} or more: pass larger balls (radius or members) or more data"
         )
     covariances = np.empty((len(X), *X.shape[1:] * 2))
     for i in range(len(X)):

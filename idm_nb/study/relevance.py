@@ -73,9 +73,10 @@ def learned_functions(embedding, predicted=None, n_functions="auto"):
         count = 4 if predicted is None else enough_functions(functions, predicted)
         functions = functions[:, :count]
     if functions.shape[1] > len(functions) // 4:
+        count = functions.shape[1] if automatic else n_functions
         raise ValueError(
-            f"X has {len(functions)} rows, too few to project on {functions.shape[1]} functions: "
-            f"give at least {4 * functions.shape[1]} rows, or a smaller n_functions"
+            f"X has {len(functions)} rows, too few to project on {count} functions: give at least "
+            f"{4 * count} rows, or a smaller n_functions"
         )
     return orth(functions)
 
@@ -358,7 +359,8 @@ def feature_relevance(
         "permutation" (auto: for a dense table of at most a thousand columns): effect on predictions
         of a permutation of that part of the column which the other columns do not determine.
         "projection": share of the variance of the column that the learned space explains; large
-        for every column that is correlated with a relevant one.
+        for every column that varies with a relevant one, zero if fewer than four cells for each
+        function are not zero.
     n_functions : int or "auto", for the projection; "auto": 95 % of the prediction, at least four
     groups : (N,) array, default None, rows that belong together
     n_rows : int, default 500, largest number of rows for a permutation; 200 for a thousand columns

@@ -18,7 +18,7 @@ from ..core.checks import check_choice
 from ..core.files import Storage
 
 # %% ../../nbs/11_tables/35_h5ad.ipynb #da3a71ca
-UNIQUE = "run adata.var_names_make_unique() first"
+UNIQUE = "call adata.var_names_make_unique()"
 
 
 def places_of(names, known, what):
@@ -30,7 +30,7 @@ def places_of(names, known, what):
     if len(place) < len(names):
         doubled = next((name for name in known if list(names).count(name) > 1), None)
         if doubled is not None:
-            raise ValueError(f"gene {doubled!r} occurs twice: {UNIQUE}")
+            raise ValueError(f"gene {doubled!r} occurs more than once: {UNIQUE}")
     return np.array([place[name] for name in known])
 
 # %% ../../nbs/11_tables/35_h5ad.ipynb #22a1a80d
@@ -86,6 +86,7 @@ class SparseRows(Storage, ExtensionArray):
 
 # %% ../../nbs/11_tables/35_h5ad.ipynb #c0ccbd08
 COUNTED = "The genes are logarithms of counts per ten thousand. "
+GIVEN = "(an entry of reading in a TableMap, --counts and --no-counts in the command)"
 PER_CELL = 10_000  # molecules that a cell has after its counts are divided by their sum
 
 
@@ -99,7 +100,7 @@ def are_counts(X, counts=None):
     if whole and some.max(initial=0) > 1:
         warnings.warn(
             "X holds whole numbers, which are used as they are: if they are counts of molecules, give "
-            "counts=True (--counts in the command), and else counts=False (--no-counts)",
+            f"counts=True, and else counts=False {GIVEN}",
             stacklevel=3,
         )
     return entries.dtype.kind in "iu"
@@ -108,8 +109,8 @@ def are_counts(X, counts=None):
 def log_per_cell(X):
     "Counts `X` `(N, m)`, dense or sparse, as `log(1 + x)` of counts per ten thousand."
     if X.shape[0] and X.min() < 0:
-        then = "so they are no counts: counts=False (--no-counts)"
-        raise ValueError(f"X has negative numbers, {then}")
+        told = "X has negative numbers, so they are no counts: give counts=False"
+        raise ValueError(f"{told} {GIVEN}")
     found = normalize(X.astype(float), "l1") * PER_CELL
     return sp.csr_matrix(found).log1p() if sp.issparse(found) else np.log1p(found)
 
@@ -141,7 +142,7 @@ def columns_in_h5ad(path, counts=None, embedding=None, layer=None):
     data = data if components else X
     twice = [] if components else genes[genes.duplicated()].unique()
     if len(twice):
-        raise ValueError(f"{path}: genes {', '.join(twice[:5])} occur twice: {UNIQUE}")
+        raise ValueError(f"{path}: genes {', '.join(twice[:5])} occur more than once: {UNIQUE}")
     names = [f"{embedding}{k}" for k in range(1, data.shape[1] + 1)] if components else genes
     many = not components and data.shape[1] > PANEL
     dense = lambda: data.toarray() if sp.issparse(data) else np.asarray(data)

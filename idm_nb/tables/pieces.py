@@ -121,9 +121,9 @@ def check_target(target):
     target = Path(target)
     if ending(target) not in WRITERS:
         kinds = ", ".join(WRITERS) + " (predict: .h5ad to .h5ad)"
-        raise UsageError(f"--out {target}: the ending must be one of {kinds}, or - alone")
+        raise UsageError(f"{target}: the ending must be one of {kinds}, or - alone")
     if not target.parent.is_dir():
-        raise UsageError(f"--out {target}: there is no folder {target.parent}")
+        raise UsageError(f"{target}: there is no folder {target.parent}")
     return target
 
 # %% ../../nbs/11_tables/37_pieces.ipynb #02f3ee3b
@@ -132,7 +132,7 @@ def check_words(frame, target):
     words = [name for name, kind in frame.dtypes.items() if kind.kind == "O"]
     if words and target is not None and ending(target) == ".npy":
         why = f"a matrix cannot hold the words of column {words[0]!r}; write .csv or .parquet"
-        raise UsageError(f"--out {target}: {why}")
+        raise UsageError(f"{target}: {why}")
     return frame
 
 # %% ../../nbs/11_tables/37_pieces.ipynb #55684524

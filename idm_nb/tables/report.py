@@ -481,6 +481,7 @@ def table_report(fitted, image=None):
         facts=key_facts(fitted),
         bars=draw_relevance(fitted.relevance, image, fitted.roles.pixels),
         effects=[(own[0], draw_effect(own, feature, limits, chance, form)) for own in effects],
+        band=chance is not None,
         columns=[(name, draw_column(fitted, name)) for name in wanted],
         explorer=explorer_of(fitted, image),
         contrast=branches,

@@ -223,8 +223,8 @@ def column_of_groups(table, frame, roles):
 def with_log(roles, table, verbose):
     "The `Roles` of a `Table` with the logarithm of the feature, and a note on it."
     undo = table.style.option("transform", "none")
-    note = f"feature {roles.features[0]!r} is used as logarithm; its errors are likelier, "
-    note += f"the prediction is the median; to undo, type {undo}"
+    note = f"feature {roles.features[0]!r} is used as logarithm, and the prediction is the median; "
+    note += f"to undo, type {undo}"
     announce(verbose, note)
     return replace(roles, coding=replace(roles.coding, logs=[True]), notes=[*roles.notes, note])
 
