@@ -21,7 +21,7 @@ import idm_nb
 from idm_nb import FeatureRegressor, IteratedDiffusionMap
 from idm_nb.datasets import feature_example
 from idm_nb.regression import ErrorModel, KernelRegression
-from idm_nb.regression.candidates import Discriminant
+from idm_nb.regression.candidates import Discriminant, ForestEstimate
 from idm_nb.regression.held_out import HeldOut
 from idm_nb.regression.verdict import judge
 
@@ -132,6 +132,13 @@ def test_rows_without_weight_are_new_rows():
     assert np.allclose(model.held_out_[100:, 0], fewer.predict(X[100:]))
     assert np.allclose(model.residuals_[:100], fewer.residuals_)
     assert np.isfinite(model.mixture_.line_r2)
+
+
+def test_a_row_that_counts_often_has_a_held_out_value_of_the_forest():
+    X, y = table(40)
+    weights = np.r_[400.0, np.ones(39)]  # it is in the bag of every tree
+    forest = ForestEstimate().fit(X, y[:, None] + 100, sample_weight=weights)
+    assert np.abs(y - forest.residuals_[:, 0])[0] <= np.abs(y).max()
 
 
 def test_random_states_of_the_user_stay_and_others_are_set():

@@ -286,6 +286,8 @@ def test_a_skewed_feature_has_lopsided_intervals(sd):
     assert (shares.own > shares.exact - 0.05).all() and inside.mean() > 0.87
     plain = TableMap("y", feature_transform="none", model=KERNEL).fit(table.assign(y=y)[:400])
     assert "lower_90" not in plain.predict(table[400:])
+    far = model.predict(table[400:402] + 50)
+    assert (far.predicted_y < 2 * y[:400].max()).all() and (far.upper_90 > far.predicted_y).all()
 
 
 def test_a_table_has_what_the_estimator_has():

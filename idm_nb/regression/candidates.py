@@ -312,17 +312,17 @@ class Forest(TreeRegressor):
 
 # %% ../../nbs/07_estimates/17_candidates.ipynb #f3a5fc54
 class ForestEstimate(CrossFitted):
-    "Random forest whose held-out values are out of bag, or by folds where rows form groups."
+    "Random forest; held-out values are out of bag, or by folds for rows with weights or groups."
 
     def __init__(self, random_state=0):
         super().__init__(Forest(), random_state=random_state)
 
     def fit(self, X, y, *, sample_weight=None, groups=None):
-        if groups is not None:
-            # as many trees as leave a row out of the bag
+        if groups is not None or sample_weight is not None:
+            # a row that counts often is in all bags; as many trees as leave a row out of the bag
             self.regressor = Forest(n_trees=37)
             return super().fit(X, y, sample_weight=sample_weight, groups=groups)
-        model = self._fitted(X, y, np.arange(len(y)), sample_weight)
+        model = self._fitted(X, y, np.arange(len(y)), None)
         self.models_, self.seen_ = [model], len(y)
         self.residuals_ = y - model.out_of_bag_.reshape(y.shape)
         return self

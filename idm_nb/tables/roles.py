@@ -31,7 +31,8 @@ def log_normal(middle, error):
 @dataclass(frozen=True)
 class Coding(Storage):
     """How the map takes features: those on a circle of length `turns` from `lows` on as sine and cosine,
-    others as they are, or as `logs`; `forms` are the `Form`s of their columns."""
+    others as they are, or as logarithms; `logs` are 0, or the largest median that is said; `forms` are
+    the `Form`s of their columns."""
 
     forms: list
     turns: list
@@ -57,7 +58,7 @@ class Coding(Storage):
         found = []
         for turn, low, log, own in zip(self.turns, self.lows, self.logs, self.own(values)):
             angle = np.arctan2(own[:, 0], own[:, -1]) * ((turn or 1) / (2 * np.pi))
-            plain = np.exp(np.minimum(own[:, 0], 300)) if log else own[:, 0]
+            plain = np.minimum(np.exp(np.minimum(own[:, 0], 300)), log) if log else own[:, 0]
             found.append((angle - low) % turn + low if turn else plain)
         return np.stack(found, axis=1)
 
@@ -75,13 +76,10 @@ class Coding(Storage):
 
     def interval(self, values, errors, width):
         "The ends `(N, n)` of intervals of `width` standard errors, lopsided for a logarithm."
-        error = width * self.decode_errors(values, errors)
-        middle = self.decode(values)
-        ends = []
-        for side in (-1, 1):
-            of_log = self.decode(values + side * width * errors)
-            ends.append(np.where(self.logs, of_log, middle + side * error))
-        return ends
+        if any(self.logs):
+            return [np.exp(np.minimum(values + w * errors, 300)) for w in (-width, width)]
+        middle, error = self.decode(values), width * self.decode_errors(values, errors)
+        return [middle - error, middle + error]
 
     def differences(self, values, other):
         "Differences of features `values` and `other` `(N, n)`, in the units of the table."

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from scipy.stats import skew
 from sklearn.base import BaseEstimator, clone
-from sklearn.ensemble import RandomForestRegressor
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,6 +32,8 @@ from idm_nb.idm.estimator import (
 )
 from ..idm.fitted import estimated, fit_map
 from ..idm.reeb import reeb_graph
+from ..regression.candidates import ForestEstimate
+from ..regression.stacked import MARGIN
 from ..regression.verdict import FEWEST_GROUPS, Dependence, audit, dependent_rows, pooled
 from ..study.relevance import Relevance
 from .answers import alike_rows, other_ways, results_of, typed_rows
@@ -159,7 +160,7 @@ def columns_to_compare(frame, X, encoder, described):
 def contrast_of(fitted):
     "`BranchContrast` of the training rows of a FittedTable, in the columns of the table."
     rows, name, described = fitted.rows, fitted.roles.features[0], fitted.roles.described
-    name = "the logarithm of " * fitted.coding.logs[0] + name
+    name = "the logarithm of " * bool(fitted.coding.logs[0]) + name
     X, graph = fitted.encode(rows.frame), fitted.graph or fitted.model
     table, names = columns_to_compare(rows.frame, X, fitted.encoder, described)
     return branch_contrast(graph, X, groups=rows.groups, name=name, table=table, columns=names)
@@ -182,7 +183,7 @@ PLAINLY = 0.1  # nats a row: errors that are a tenth smaller
 
 def takes_log(transform, rows, coding):
     "Whether the map takes the logarithm of the feature of TrainingRows: if a forest has likelier errors."
-    points, y, weights, _ = rows.of_known()
+    points, y, weights, groups = rows.of_known()
     positive = y.shape[1] == 1 and y.min() > 0 and not coding.circular
     if transform == "log" and not positive:
         raise UsageError(
@@ -193,14 +194,13 @@ def takes_log(transform, rows, coding):
     if skew(y[:, 0]) < max(1, 2 * abs(skew(np.log(y[:, 0])))):
         return False
     some = np.random.default_rng(0).permutation(len(y))[:MOST_LANDMARKS]
-    forest = RandomForestRegressor(100, min_samples_leaf=3, oob_score=True, random_state=0)
-
-    def loss(y):
-        weight = None if weights is None else weights[some]
-        off = forest.fit(points[some], y[some], weight).oob_prediction_ - y[some]
-        return np.log(np.mean(off**2)) / 2
-
-    gain = loss(y[:, 0]) - loss(np.log(y[:, 0])) - np.log(y[some]).mean()
+    points, y, weights, groups = (v if v is None else v[some] for v in (points, y, weights, groups))
+    missed = lambda y: (
+        ForestEstimate().fit(points, y, sample_weight=weights, groups=groups).residuals_
+    )
+    mean = lambda values: np.average(values, weights=weights, axis=0)[0]
+    plain, of_log = missed(y), missed(np.log(y))
+    gain = np.log(mean(plain**2) / mean(of_log**2)) / 2 - mean(np.log(y))
     return gain > PLAINLY
 
 # %% ../../nbs/11_tables/44_table_map.ipynb #abe1ad5b
@@ -220,13 +220,14 @@ def column_of_groups(table, frame, roles):
     return (likely, told) if likely else likely_groups(frame, roles.data, FEWEST_GROUPS)
 
 # %% ../../nbs/11_tables/44_table_map.ipynb #85d816c0
-def with_log(roles, table, verbose):
-    "The `Roles` of a `Table` with the logarithm of the feature, and a note on it."
+def with_log(roles, table, values, verbose):
+    "The `Roles` of a `Table` with the logarithm of the feature, of which `values` are known, and a note."
     undo = table.style.option("transform", "none")
     note = f"feature {roles.features[0]!r} is used as logarithm, and the prediction is the median; "
     note += f"to undo, type {undo}"
     announce(verbose, note)
-    return replace(roles, coding=replace(roles.coding, logs=[True]), notes=[*roles.notes, note])
+    most = float(values.max() + MARGIN * np.ptp(values))  # beyond, a logarithm soon says millions
+    return replace(roles, coding=replace(roles.coding, logs=[most]), notes=[*roles.notes, note])
 
 # %% ../../nbs/11_tables/44_table_map.ipynb #c8a99dbc
 def learned_distances(encoder, given, estimate, rows, r2):
@@ -280,7 +281,7 @@ def fit_table(options, source, weight=None):
     ready = lambda coding: prepare(model, settings, X, coding.encode(truth[old]), weights, together)
     rows, fresh, about, _ = ready(roles.coding)
     if takes_log(options.feature_transform, rows, roles.coding):
-        roles = with_log(roles, table, options.verbose)
+        roles = with_log(roles, table, truth[old], options.verbose)
         rows, fresh, about, _ = ready(roles.coding)
     coding = roles.coding
     old, chosen = old[about["landmarks"]], about["landmarks"]
