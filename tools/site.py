@@ -79,7 +79,7 @@ FROM_SKLEARN = ("fit_transform", "score")
 
 
 def methods_of(kind):
-    "Public methods and properties of a class that are documented, in the order of their definition."
+    "Public methods and properties of a class that are documented: its own first, in the order of their definition."
     found = {}
     for name, member in inspect.getmembers(kind):
         member = getattr(member, "fget", member)  # a property by its function
@@ -88,7 +88,8 @@ def methods_of(kind):
         if not name.startswith("_") and inspect.isfunction(member) and own and member.__doc__:
             found[name] = member
     place = lambda function: inspect.unwrap(function).__code__.co_firstlineno
-    order = lambda name: (found[name].__module__ != kind.__module__, place(found[name]))
+    far = lambda name: (name not in vars(kind), found[name].__module__ != kind.__module__)
+    order = lambda name: (*far(name), place(found[name]))
     return {name: found[name] for name in sorted(found, key=order)}
 
 
