@@ -62,7 +62,8 @@ def test_fit_and_transform(here, capsys):
     assert sum(summary["weights"].values()) == pytest.approx(1) and "://" not in page
     assert set(summary["above_chance"]) == {"x", "y"}
     found, places = frames_of("out")
-    names = "row part radius predicted_radius standard_error branch novel".split()
+    names = "row part radius predicted_radius standard_error lower_90 upper_90".split()
+    names += ["branch", "novel"]
     assert list(found) == names and len(found) == 500
     missed = np.sqrt(np.mean((found.predicted_radius - found.radius) ** 2))
     # the errors are calibrated on the rows of training, and a few rows have most of the squared error
@@ -251,7 +252,9 @@ def test_rows_are_named_in_every_output(here, capsys):
     assert (pairs.training_patient == names[pairs.training_row - 1]).all()
     run("predict out/model.npz named.csv --out - --quiet")
     printed = capsys.readouterr().out.splitlines()[-501:]
-    assert printed[0] == "row,patient,predicted_radius,standard_error,branch,novel"
+    assert (
+        printed[0] == "row,patient,predicted_radius,standard_error,lower_90,upper_90,branch,novel"
+    )
     assert printed[500].startswith("500,499,") and json_of("out")["index"] == "patient"
 
 

@@ -101,9 +101,9 @@ TYPED = {
         "which is not a number; type --words c if the column holds words or codes, or correct it",
         "--words c",
     ),
-    "an error of the spreadsheet": (
-        beside("c", lambda k: k if k != 3 else "#DIV/0!"),
-        "type --missing '#DIV/0!' if that marks a gap",
+    "a word": (
+        beside("c", lambda k: k if k != 3 else "lost"),
+        "type --missing lost if that marks a gap",
         "--ignore c",
     ),
     "units below the names": (
@@ -180,7 +180,7 @@ REFUSED = {
     "aligned by blanks": (table("a  b  y", "{a}  {b:.0f}  {y}"), "type tr -s ' ' ','", 1),
     "a mixture of marks": (
         table(row="{s},{b:.0f},{y}", s=lambda k: '"1,5"' if k == 2 else A[k]),
-        "type --decimal ,",
+        "write all decimals in one way, or type --words a",
         1,
     ),
 }

@@ -36,12 +36,12 @@ def weighted(terms, weights, share):
     return (1 - share) * np.tensordot(weights, terms, axes=1) + share
 
 
-def ranked_ratios(terms, squares, mass, share, groups, random_state=0):
+def ranked_ratios(terms, residuals, mass, share, groups, random_state=0):
     "Sorted ratios of residuals to standard errors, and the share of new rows that lie below each."
-    fold, ratios = fold_of_rows(groups, 5, random_state), np.empty_like(squares)
+    fold, ratios = fold_of_rows(groups, 5, random_state), np.empty_like(residuals)
     for out in (fold == k for k in range(fold.max() + 1)):
-        weights = likelihood_weights(terms[:, ~out], squares[~out], mass[~out], share)
-        ratios[out] = np.sqrt(squares[out] / weighted(terms[:, out], weights, share))
+        weights = likelihood_weights(terms[:, ~out], residuals[~out] ** 2, mass[~out], share)
+        ratios[out] = residuals[out] / np.sqrt(weighted(terms[:, out], weights, share))
     mass, ratios, n = np.repeat(mass, ratios.shape[1]), ratios.ravel(), len(np.unique(groups))
     order = np.argsort(ratios)
     return ratios[order], np.cumsum(mass[order]) / mass.sum() * n / (n + 1)
@@ -147,7 +147,18 @@ class StandardErrors(Storage):
 
     def quantile(self, coverage):
         """Number of standard errors within which the share `coverage` of new rows lies."""
-        return quantile_of(self.ratios, self.ranks, coverage)
+        ratios, share = np.abs(self.ratios), np.diff(self.ranks, prepend=0)
+        order = np.argsort(ratios)
+        return quantile_of(ratios[order], np.cumsum(share[order]), coverage)
+
+    def ends(self, coverage):
+        """Multiples of standard errors between which `coverage` of new rows lies; equal shares lie beyond."""
+        outside = (1 - coverage) / 2
+        low = np.searchsorted(self.ranks, outside, side="right") - 1
+        high = np.searchsorted(self.ranks, 1 - outside)
+        if low < 0 or high == len(self.ratios):  # too few rows for each side
+            return -self.quantile(coverage), self.quantile(coverage)
+        return self.ratios[low], self.ratios[high]
 
 # %% ../../nbs/07_estimates/19_errors.ipynb #dcb0bd92
 class ErrorModel(StandardErrors):
@@ -197,8 +208,8 @@ class ErrorModel(StandardErrors):
         missed = by_one_more(variance, features, labels.max() + 1)
         self.scale = np.maximum(np.sqrt(variance + missed), 1e-300)
         values = None if np.all((0 < spread) & (spread <= self.scale)) else values
-        squares = (residuals / self.scale) ** 2
-        self.mass, self.squares = mean_squares(squares, inverse, mass, n)
+        residuals = residuals / self.scale
+        self.mass, self.squares = mean_squares(residuals**2, inverse, mass, n)
         self.axes = PrincipalAxes(X)
         points = self.axes(X)
         self.searches = [Search(part) for part in (points, values) if part is not None]
@@ -209,6 +220,6 @@ class ErrorModel(StandardErrors):
         self.share = max(1 / np.sqrt(labels.max() + 1), np.mean(missed / self.scale**2))
         rows = np.flatnonzero(np.isin(inverse, drawn))
         terms = terms_of_rows(self, near, rows, inverse, hidden)
-        about = terms, squares[rows], mass[rows], self.share
-        self.weights = likelihood_weights(*about)
+        self.weights = likelihood_weights(terms, residuals[rows] ** 2, mass[rows], self.share)
+        about = terms, residuals[rows], mass[rows], self.share
         self.ratios, self.ranks = ranked_ratios(*about, labels[inverse[rows]], random_state)

@@ -32,13 +32,17 @@ from .columns import cells_of, differing, surprises
 from .reading import Table, apart, table_at, table_of, with_values
 
 # %% ../../nbs/11_tables/42_answers.ipynb #56432577
+MEASURED = {"number": "numbers", "circle": "numbers", "date": "dates"}  # what columns held
+
+
 def as_kind(column, part):
     """A typed column of new rows as its encoder expects it; a `ValueError` says what is wrong; `column` `(N,)`."""
     if part.kind == "sparse":
         return part.aligned(column)
     if part.kind in ("words", "text"):
         return column.astype(object).map(lambda v: None if pd.isna(v) else as_cell(v))
-    kinds, held = ("M", "dates") if part.kind == "date" else ("biuf", "numbers")
+    held = MEASURED[part.kind]
+    kinds = "M" if held == "dates" else "biuf"
     if column.dtype.kind not in kinds and column.notna().any():
         cells = column.dropna().astype(str)
         fits = is_number if held == "numbers" else date_formats
@@ -55,7 +59,7 @@ def without_words(column, style):
     if not len(odd) or len(odd) == column.notna().sum() > 1:
         return column, odd[:0]
     found = typed(column.mask(column.index.isin(odd.index)), style)[0]
-    return found if found.dtype.kind in "biuf" or found.isna().all() else column, odd
+    return found if found.dtype.kind in "biufM" or found.isna().all() else column, odd
 
 # %% ../../nbs/11_tables/42_answers.ipynb #2f6638e6
 def ready(table, fitted, index=None):
@@ -71,11 +75,11 @@ def ready(table, fitted, index=None):
     columns, problems, odd = {}, [], []
     for part in fitted.encoder.parts:
         column, words = table.frame[part.name], ()
-        if part.kind in ("number", "circle") and column.dtype.kind == "O":
+        if part.kind in MEASURED and column.dtype.kind == "O":
             column, words = without_words(column, table.style)
-        odd += [[part.name, len(words), word, "numbers"] for word in words[:1]]
+        odd += [[part.name, len(words), word, MEASURED[part.kind]] for word in words[:1]]
         try:
-            if part.kind in ("number", "circle") and part.name in table.problems and not len(words):
+            if part.kind in MEASURED and part.name in table.problems and not len(words):
                 raise ValueError(table.problems[part.name])
             columns[part.name] = as_kind(column, part)
         except ValueError as error:
@@ -92,6 +96,7 @@ def ready(table, fitted, index=None):
 # %% ../../nbs/11_tables/42_answers.ipynb #fc5ee701
 SAID = {
     "numbers": "no number, such as {!r}; they are taken as gaps",
+    "dates": "no date, such as {!r}; they are taken as gaps",
     "words": "no word of training, such as {!r}; they are none of the known words",
     "gaps": "gaps, and none in training; they are filled",
 }
@@ -145,9 +150,6 @@ def named_rows(table, names=()):
     return pd.DataFrame({"row": table.rows, **apart(named, ("row", "part", *names))})
 
 # %% ../../nbs/11_tables/42_answers.ipynb #f438094a
-WIDTH = norm.ppf(0.95)  # of an interval of 90 %, in standard errors
-
-
 def probabilities(values, errors, count):
     "Probabilities `(q, count)` of grades 0, 1, ... at normal errors of ranks `values` `(q,)`."
     ends = np.r_[-np.inf, np.arange(count - 1) + 0.5, np.inf]
@@ -163,12 +165,13 @@ def results_of(fitted, table, coordinates=False, placed=None):
     names, coding = fitted.roles.features, fitted.coding
     found = {f"predicted_{n}": words for n, words in zip(names, coding.words(values))}
     for name, form, column in zip(names, coding.forms, errors.T):
-        end = f"_{name}" * (len(names) > 1) + "_days" * (form.kind in ("date", "period"))
+        end = f"_{name}" * (len(names) > 1) + "_days" * (form.kind == "date")
         found[f"standard_error{end}"] = form.sizes(column)
-    if any(coding.logs):
-        ends = map(coding.words, coding.interval(placed.values, placed.errors, WIDTH))
-        found.update(zip(("lower_90", "upper_90"), (end[0] for end in ends)))
-    if coding.forms[0].kind == "grade" and len(names) == 1:
+    graded = coding.forms[0].kind == "grade"
+    if len(names) == 1 and not coding.circular and not graded:
+        ends = coding.interval(placed.values, placed.errors, *placed.fitted.errors.ends(0.9))
+        found.update(zip(("lower_90", "upper_90"), (coding.words(end)[0] for end in ends)))
+    if graded and len(names) == 1:
         grades = coding.forms[0].pattern
         shares = probabilities(values[:, 0], errors[:, 0], len(grades))
         found.update({f"probability_{grade}": own for grade, own in zip(grades, shares.T)})
@@ -180,7 +183,7 @@ def results_of(fitted, table, coordinates=False, placed=None):
 # %% ../../nbs/11_tables/42_answers.ipynb #2916869e
 def with_columns(frame, fitted, rows):
     "A `frame` of results with the columns of the `rows` of a FittedTable behind."
-    columns = cells_of(fitted.encoder, rows.frame, fitted.ranked_names())
+    columns = cells_of(fitted.encoder, rows.frame, fitted.ranked_names(), fitted.forms)
     return with_values(frame, apart(columns.reset_index(drop=True), frame.columns))
 
 # %% ../../nbs/11_tables/42_answers.ipynb #4295a3a1

@@ -27,10 +27,12 @@ from ..core.files import Storage
 # %% ../../nbs/11_tables/34_cells.ipynb #7d12fcc2
 # fmt: off
 GAPS = (
-    "", ".", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "NULL", "null", "None", "-nan", "<NA>",
+    "", ".", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "NULL", "null", "None", "-nan", "<NA>",
+    "#N/A", "#DIV/0!", "#REF!", "#VALUE!", "#NUM!", "#NAME?", "#NULL!",  # of spreadsheets
 )
 # fmt: on
 TRUE, FALSE = ("True", "TRUE", "true"), ("False", "FALSE", "false")
+MISTAKES = 3  # cells unlike the others of a column that may be mistakes
 
 
 class UsageError(ValueError):
@@ -149,7 +151,7 @@ class Form(Storage):
 
     def words(self, numbers):
         "Numbers `(N,)` as cells of the column, an array; the inverse of reading."
-        if self.kind in ("date", "period") and not self.pattern:
+        if self.kind == "date" and not self.pattern:
             return dates_of(self.start + numbers).astype("datetime64[s]")
         if self.plain:
             return numbers
@@ -158,11 +160,11 @@ class Form(Storage):
         return np.array(found, dtype=object)
 
     def sizes(self, errors):
-        "Standard errors `(N,)` in words; those of dates and grades are numbers."
-        if self.kind in ("date", "period", "grade") or self.plain:
+        "Standard errors `(N,)` with their unit; those of dates and grades are numbers."
+        if self.kind in ("date", "grade") or self.plain:
             return errors
-        rounded = np.array([float(f"{error:.3g}") for error in errors])  # 1.073 kg says too much
-        return replace(self, turn=None).words(rounded)
+        form = self if self.kind == "number" else Form("number", f"{{}} {self.unit}")
+        return form.words(errors)
 
 # %% ../../nbs/11_tables/34_cells.ipynb #a2b2bea9
 def dates_of(days):
@@ -174,14 +176,24 @@ def dates_of(days):
 def date_in_words(form, days):
     "A number of `days` as a date."
     stamp = pd.Timestamp(dates_of(form.start + days)[()])
-    if form.kind == "period":
-        return str(pd.Period(stamp, form.pattern))
     step = next((s for c, s in (("%S", "s"), ("%M", "min"), ("%H", "h")) if c in form.pattern), "D")
     whole = "%d" in form.pattern or "%j" in form.pattern  # a month is not rounded
     stamp = stamp.round(step) if whole else stamp
     return stamp.strftime(form.pattern.replace("%q", str(stamp.quarter)).replace("%z", "+0000"))
 
 # %% ../../nbs/11_tables/34_cells.ipynb #79cd24f9
+def parts_in_words(form, number):
+    "A `number` in parts with the marks of training, such as 6'3\"."
+    sizes = [(size, mark) for size, mark in zip(IN_PARTS[form.unit].values(), form.pattern) if mark]
+    last, found = sizes[-1][0], []
+    left = round(abs(number) / last, 1)
+    for size, mark in sizes:
+        count = left if size == last else left // round(size / last)
+        left -= count * round(size / last)
+        found.append(f"{count:.6g}{mark}")
+    return "-" * (number < 0) + (" " * mark[-1].isalpha()).join(found)
+
+
 def colons_in_words(form, number):
     "A `number` of hours or minutes with colons, in the pattern of training, such as 00:00:00."
     whole, _, decimals = form.pattern.partition(".")
@@ -197,11 +209,12 @@ def colons_in_words(form, number):
 # %% ../../nbs/11_tables/34_cells.ipynb #5798f75f
 IN_WORDS = {
     "date": date_in_words,
-    "period": date_in_words,
     "colons": colons_in_words,
+    "parts": parts_in_words,
     "duration": lambda form, x: pd.Timedelta(seconds=round(x)).isoformat(),
     "timedelta": lambda form, x: str(pd.Timedelta(seconds=x).round("s")),
     "number": lambda form, x: form.pattern.format(f"{100 * x if '%' in form.pattern else x:.6g}"),
+    "names": lambda form, x: form.pattern[round(x) % len(form.pattern)],
     "grade": lambda form, x: form.pattern[min(max(round(x), 0), len(form.pattern) - 1)],
 }
 
@@ -273,31 +286,33 @@ def agree(*forms):
 
 # %% ../../nbs/11_tables/34_cells.ipynb #64894e47
 def dates_and_form(cells, form):
-    "Dates `(N,)` of `cells` in formats that agree with a `form`, and the most frequent one; or None."
+    "Dates of those `cells` `(N,)` whose formats agree with a `form`, and the most frequent format."
     parts, count, left = [], {}, cells
-    while len(left):
+    while form is not None:
         found = stamps_of(left, form).dropna()
         parts, count[form], left = [*parts, found], len(found), left.drop(found.index)
-        others = date_formats(left.iloc[0]) if len(left) and len(found) else []
-        form = next((other for other in others if agree(other, form)), None)
-        if len(left) and form is None:
-            return None
+        others = [other for cell in left.unique()[: MISTAKES + 1] for other in date_formats(cell)]
+        form = next((o for o in others if o not in count and agree(o, form)), None)
     return pd.concat(parts), max(count, key=count.get)
 
 # %% ../../nbs/11_tables/34_cells.ipynb #68356c92
 def as_dates(cells, style, known=None):
     """Cells as dates, or None; `cells` `(N,)`."""
-    given, there = known.pattern if known and known.kind == "date" else None, cells.dropna()
-    for form in dict.fromkeys([given] * bool(given) + date_formats(there.iloc[0])):
-        if found := dates_and_form(there, form):
-            return with_form(found[0].reindex(cells.index), Form("date", found[1], "days"))
-    return None
+    there, best, used = cells.dropna(), [], ""
+    given = [known.pattern] if known and known.kind == "date" and known.pattern else []
+    given += [form for cell in there.unique()[: MISTAKES + 1] for form in date_formats(cell)]
+    for form in dict.fromkeys(given):
+        if len(best) < len(there):
+            found, own = dates_and_form(there, form)
+            best, used = (found, own) if len(found) > len(best) else (best, used)
+    return with_form(best.reindex(cells.index), Form("date", used, "days")) if used else None
 
 # %% ../../nbs/11_tables/34_cells.ipynb #5d29a55f
-COLONS = r"(-?)(\d+(?::[0-5]\d)?:(?:[0-5]\d|\d(?=[.,]))(?:[.,]\d+)?)(?:\s*([AaPp])\.?[Mm]\.?)?"
+COLONS = r"(-?)(\d+(?::[0-5]\d)?:(?:[0-5]\d|\d(?=[.,]))(?:[.,]\d+)?)(?:\s*([AaPp])\.?\s?[Mm]\.?)?"
 LASTS = r"durat|elaps|lap|pace|split|runtime|length|minutes"
-DURATION = r"-?P(?=\d+\D|T)(\d+[YMWD])*(T(\d+(\.\d+)?[HMS])+)?|-?\d+ days?.*"
+DURATION = r"-?P(?=\d+\D|T)(\d+[WD])*(T(\d+(\.\d+)?[HMS])+)?|-?\d+ days?.*"
 DURATION += r"|(\d+(\.\d+)?\s*(d(ays?)?|h((ou)?rs?)?|m(in(ute)?s?)?|s(ec(ond)?s?)?)\s*)+"
+HOUR = r"^(\d+)(?=\s*[AaPp]\.?\s?[Mm]\.?$)"  # such as 10am
 
 
 def of_colons(cell):
@@ -311,7 +326,9 @@ def of_colons(cell):
 # %% ../../nbs/11_tables/34_cells.ipynb #2e3fc7b1
 def as_colons(cells, style, known=None):
     """Clock times, and durations such as 26:30:00 or 3:45, as hours or minutes; or None."""
-    if not all(re.fullmatch(COLONS, cell) for cell in cells.dropna()):
+    cells = cells.str.replace(HOUR, r"\1:00", regex=True)
+    cells = cells.where(cells.str.fullmatch(COLONS).eq(True), None)
+    if cells.isna().all():
         return None
     found = cells.map(of_colons, na_action="ignore").astype(float)
     decimals = cells[cells.str.contains(r"[.,]\d", na=False)]
@@ -327,35 +344,98 @@ def as_colons(cells, style, known=None):
 
 # %% ../../nbs/11_tables/34_cells.ipynb #46c4b7b0
 def as_durations(cells, style, known=None):
-    """Durations such as PT1H30M, 2 days or 1h 30m as seconds, or None."""
-    there = cells.dropna()
-    if not re.fullmatch(DURATION, there.iloc[0]) or not there.str.fullmatch(DURATION).all():
-        return None
+    """Durations such as PT1H30M, 2 days or 1h 30m as seconds."""
+    cells = cells.where(cells.str.fullmatch(DURATION).eq(True), None)
+    kind = "duration" if cells.str.contains("P").any() else "timedelta"
+    cells = cells.str.replace("[PT]", "", regex=True).str.lower()  # pandas reads no PT100M
     found = pd.to_timedelta(cells, errors="coerce").dt.total_seconds()
-    iso = there.iloc[0][:1] in "P-"
-    form = Form("duration" if iso else "timedelta", unit="seconds")
-    return with_form(found, form) if found.notna().sum() == len(there) else None
+    return with_form(found, Form(kind, unit="seconds"))
+
+# %% ../../nbs/11_tables/34_cells.ipynb #170b1002
+IN_PARTS = {  # sizes of the marks of numbers in parts
+    "feet": {
+        r"['\u2032\u2019]|f(?:oo|ee)?t\.?": 1,
+        r"[\"\u2033\u201d]|''|in(?:ch(?:es)?)?\.?": 1 / 12,
+    },
+    "degrees": {"\u00b0": 1, r"['\u2032\u2019]": 1 / 60, r"[\"\u2033\u201d]|''": 1 / 3600},
+    "pounds": {r"lbs?\.?": 1, r"oz\.?": 1 / 16},
+}
+
+
+def as_parts(cells, style, known=None):
+    """Numbers in parts, such as 6'3" or 34°12'; or None if no two marks are used."""
+    cells = cells.str.replace(r"(['\u2032\u2019]\s*\d\d?(\.\d+)?)$", r'\1"', regex=True)  # 5'11
+    for unit, sizes in IN_PARTS.items():
+        part = r"(?:[\s,]*(\d+(?:\.\d+)?)(\s*(?:{})))?"
+        found = cells.str.extract("^(-)?" + "".join(map(part.format, sizes)) + "$")
+        marks = [next(iter(found[k].dropna()), "") for k in found.columns[2::2]]
+        if sum(map(bool, marks)) > 1 or (known and known.unit == unit and any(marks)):
+            number = (found.iloc[:, 1::2].astype(float) * [*sizes.values()]).sum(
+                axis=1, min_count=1
+            )
+            form = Form("parts", marks, unit)
+            return with_form(number.where(found[0].isna(), -number).rename(cells.name), form)
+    return None
+
+# %% ../../nbs/11_tables/34_cells.ipynb #eea8363d
+NAMED = {  # that lie on circles
+    "months": "January February March April May June July August September October November December",
+    "weekdays": "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
+    "directions": "N NNE NE ENE E ESE SE SSE S SSW SW WSW W WNW NW NNW",
+}
+
+
+def as_names(cells, style, known=None):
+    """Months, weekdays and directions, also as Jan, Tue or NNE, by their places on a circle; or None."""
+    for unit, names in NAMED.items():
+        names, place = names.split(), {}
+        for k, name in enumerate(names):
+            ends = range(min(3, len(name)), len(name) + 1)
+            place.update((name[:end].lower(), float(k)) for end in ends)
+        found = cells.str.lower().map(place)
+        if found.nunique() > 3 or (known and known.unit == unit):  # three are all side by side
+            written = dict(zip(found, cells))
+            words = [written.get(k, name) for k, name in enumerate(names)]
+            words = known.pattern if known and known.unit == unit else words
+            return with_form(found, Form("names", words, unit, float(len(names))))
+    return None
 
 # %% ../../nbs/11_tables/34_cells.ipynb #49ca755d
 FIGURES = r"[-+\u2212]?(?:\d[\d.,'\u2019\xa0\u202f]*|[.,]\d+)(?:[eE][-+]?\d+)?"
 MARKED = re.compile(
     rf"(?P<mark>[<>\u2264\u2265~\u2248]=?|ca\.)?\s*(?P<before>[$\u20ac\u00a3\u00a5])?\s*"
-    rf"(?P<low>{FIGURES})(?:\s*(?:-|\u2013|\u2014|to|\.\.)\s*(?P<high>{FIGURES}))?"
+    rf"(?P<low>{FIGURES})(?:\s*(?:-|\u2013|\u2014|to|\.\.)\s*[$\u20ac\u00a3\u00a5]?\s*(?P<high>{FIGURES}))?"
     r"(?:\s*[xX\u00d7*\u00b7]\s*10\s*\^?\s*"
     r"(?P<power>[-+\u2212\u207b]?[\d\u00b2\u00b3\u00b9\u2070-\u2079]+))?"
     rf"(?:\s*(?:\u00b1|\+/?-)\s*{FIGURES}|\s*\(\s*\u00b1?\s*{FIGURES}\s*\))?"
-    r"\s*(?P<plus>\+)?\s*(?P<unit>/\s*\d+|[^-\d\s.,;:()<>+/]\S{0,9}(?: \D\S{0,9})?)?"
+    r"\s*(?P<plus>\+)?\s*(?P<unit>/\s*\d+|[^-\d\s.,;:()<>+/]\S{0,9}(?: [^\d(]\S{0,9})?)?"
+    r"(?:\s*\([^()]*\d[^()]*\))?"  # such as 0.15 kg (0.33 lb)
 )
+MARKS_IN_WORDS = {
+    r"^(?:under|below|less than|up to|at most)\b": "<",
+    r"^(.*\d.*?)\s*\b(?:and|or) (?:under|below|less|fewer|younger)\b": r"<\1",
+    r"^(?:over|above|more than|at least)\b": ">",
+    r"^(.*\d.*?)\s*\b(?:and|or) (?:over|above|up|more|older)\b": r">\1",
+    r"^(?:about|circa|c\.)\s": "~",
+    r"^[\[(].*?([^\s,]+), ?inf[\])]$": r">\1",  # as pandas.cut writes ranges
+    r"^[\[(] ?-inf, ?(\S+)[\])]$": r"<\1",
+    r"^\[(.+),(.+)[\])]$|^\((.+),(.+)\]$": r"\1\3 to \2\4",
+}
 UNSEEN = r"<?\s*(n\.?\s?d\.?|b\.?d\.?l\.?|l\.?o\.?[dq]\.?|b\.?l\.?[dq]\.?|not detected|non-?detect)"
 BELOW, ABOVE = " below a limit", " above a limit"
 
 # %% ../../nbs/11_tables/34_cells.ipynb #98f277cd
+def marked(cell):
+    "The parts of a `cell` of a number with marks, some of which may be words; or None."
+    for words, mark in MARKS_IN_WORDS.items():
+        cell = re.sub(words, mark, cell, flags=re.IGNORECASE)
+    return MARKED.fullmatch(cell)
+
+
 def parts_of(cell, style):
-    """A `cell` of a number with marks: its number, -1 below and 1 above a limit, and its unit."""
-    ends = re.fullmatch(r"\[(.+),(.+)[])]|\((.+),(.+)\]", cell)  # as pandas.cut writes ranges
-    found = MARKED.fullmatch(" to ".join(filter(None, ends.groups())) if ends else cell)
-    if found is None:
-        raise ValueError(cell)
+    """A `cell` of a number with marks: its number, -1 below and 1 above a limit, and its unit; or None."""
+    if (found := marked(cell)) is None:
+        return None
     low, high = (t and style.number(t) for t in (found["low"], found["high"]))
     if high is not None and not low < high:
         raise ValueError(cell)  # codes with a dash, such as 3-1
@@ -364,7 +444,7 @@ def parts_of(cell, style):
     number = (low if high is None else (low + high) / 2) * (0.5 if flag < 0 < low else 1)
     unit, power = found["unit"] or "", normalize("NFKC", found["power"] or "0")
     share = 100 if unit == "%" else 1
-    blank = " " * (unit != "" and cell[found.start("unit") - 1].isspace())
+    blank = " " * (unit != "" and found.string[found.start("unit") - 1].isspace())
     written = f"{found['before'] or ''}{{}}{blank}{unit}"
     return number * 10.0 ** int(power.replace("\u2212", "-")) / share, flag, written
 
@@ -377,7 +457,8 @@ def as_marked(cells, style, known=None):
         found = {cell: parts_of(cell, style) for cell in distinct if cell not in unseen}
     except ValueError:
         return None
-    units = {unit.replace(" ", "") for _, _, unit in found.values()}
+    found = {cell: parts for cell, parts in found.items() if parts}
+    units = {re.sub(" |(?<=[a-z]{3})s$", "", unit) for _, _, unit in found.values()}
     if len(units) != 1 and not (known and not found):
         return None
     if known is None and len(found) < 2:  # one cell shows no unit
@@ -392,39 +473,50 @@ def as_marked(cells, style, known=None):
             marks[f"{cells.name}{end}"] = flags == kind
             cell = cells[flags == kind].iloc[0]
             told.append(f"{cell!r} is read as {value[cell]:g}, {how}, and marked, in {count} rows")
-    odd = [c for c in distinct if flag[c] == 0 and not is_number(c, style)]
+    odd = [c for c in found if flag[c] == 0 and not is_number(c, style)]
     told += [f"{c!r} is read as {value[c]:.6g}" for c in odd[:1]]
     written = next((unit for _, _, unit in found.values() if unit), "{}")
     form = Form("number", "" if written == "{}" else written, low=low)
     return with_form(cells.map(value).astype(float), form, "; ".join(told), marks)
 
 # %% ../../nbs/11_tables/34_cells.ipynb #e6a9eb0d
-# the first that takes all cells of a column
-CELL_READERS = (as_dates, as_colons, as_marked, as_durations)
+# the first that takes all cells of a column, or the one that takes most
+CELL_READERS = (as_dates, as_colons, as_marked, as_durations, as_parts, as_names)
 
 # %% ../../nbs/11_tables/34_cells.ipynb #c0ecbcfc
 MANY = 40  # different cells, from which words are compared by their letters
-NUMBER = r"[-+]?\d{1,3}"
-HINTS = {  # how cells are written, and options with which they are numbers
-    rf"{NUMBER}(,\d{{3}})+": "{} if the comma begins the decimals, or {}",
-    r"[-+]?\d*,\d+(e[-+]?\d+)?": "{0}",
-    rf"{NUMBER}([, \xa0\u202f'\u2019]\d{{3}})+([.,]\d*)?": "{1}",
-    r"[-+]?[\d.]*\.[\d.]*(,\d+)?": "{1} if it separates thousands, else write all decimals in one way",
-}
 
 
-def remedy(cells, style, name=None):
-    "What to type if a column of numbers has cells that are none; None if it holds words."
+def numbering(cells, style):
+    "Options as they are typed, with which all `cells` are numbers: a decimal comma, a mark of thousands."
+    marks = (
+        []
+        if style.thousands
+        else dict.fromkeys(re.findall("[,. \xa0\u202f'\u2019]", "".join(cells)))
+    )
+    for name, mark in [("decimal", ","), *(("thousands", mark) for mark in marks)]:
+        if mark not in (style.thousands, style.decimal) or (name, mark) == ("thousands", "."):
+            if all(is_number(cell, replace(style, **{name: mark})) for cell in cells):
+                yield style.option(name, mark)
+
+
+def are_few(bad, given):
+    "Whether `bad` cells are so few of those that are `given` that they may be mistakes."
+    return len(bad) <= max(MISTAKES, len(given) / 20) and 2 * len(bad) < len(given)
+
+
+def remedy(cells, bad, style, name=None):
+    "What to type if some `cells` of a column are `bad`, no numbers as the others; None if it holds words."
     given = [cell for cell in dict.fromkeys(cells) if cell not in (*GAPS, *style.missing)]
-    bad, option = [c for c in given if not is_number(c, style)], style.option
-    for pattern, hint in HINTS.items():
-        if all(re.fullmatch(pattern, cell) for cell in bad):
-            mark = next(c for c in bad[0] if c not in "0123456789+-")
-            return "type " + hint.format(option("decimal", ","), option("thousands", mark))
+    option, found = style.option, [*numbering(given, style)]
+    if found:
+        return "type " + " if the comma begins the decimals, or ".join(found)
+    if all(re.fullmatch(FIGURES, c) and not is_number(c, style) for c in bad):
+        return f"write all decimals in one way, or type {option('words', [name])} if they are codes"
     if len(given) > 1 and bad == [cells[0]] and cells.count(cells[0]) == 1:
         written = f"type {option('units', True)}" if style.units is False else "delete it"
         return f"{written} if that line holds units"
-    if len(bad) <= 3 and len(given) > 2 * len(bad):
+    if are_few(bad, given):
         told = []
         if not any(cell.isalnum() and re.search(r"\d", cell) for cell in bad):  # such as 136A
             told.append(f"type {option('missing', bad)} if that marks a gap")
@@ -432,7 +524,7 @@ def remedy(cells, style, name=None):
             told.append(f"type {option('words', [name])} if the column holds words or codes")
         return ", ".join([*told, "or correct it" if told else "correct it"])
     if len(given) > MANY or len(bad) < len(given):
-        units = {(found := MARKED.fullmatch(cell)) and (found["unit"] or "none") for cell in given}
+        units = {(found := marked(cell)) and (found["unit"] or "none") for cell in given}
         if None in units or units == {"none"}:
             return None
         if len(units) < 4 or all(unit[0] == "/" for unit in units):
@@ -446,13 +538,11 @@ def typed(column, style):
     if isinstance(column.dtype, pd.CategoricalDtype):
         words = column.dtype.categories.dtype
         column = column.astype(words if column.notna().all() else object)
+    if isinstance(column.dtype, pd.PeriodDtype):  # as text, without the end of a week
+        column = column.astype(str).str.split("/").str[0].where(column.notna(), None)
     kind = column.dtype.kind
     if kind == "R":
         return column, None
-    if isinstance(column.dtype, pd.PeriodDtype):
-        starts = column.dt.asfreq("us", how="start").array.asi8.view("datetime64[us]")
-        form = Form("period", str(column.dtype)[7:-1], "days")
-        return with_form(pd.Series(starts, column.index, name=column.name), form), None
     if kind == "M":
         if not isinstance(column.dtype, np.dtype):
             column = column.astype("datetime64[us, UTC]").dt.tz_localize(None)
@@ -493,10 +583,11 @@ def usable(column, style):
         return column, None
     row = column.index[bad][0]
     what = f"exceeds {LARGEST:g}" if np.isfinite(column[row]) else "is not finite"
-    mark = style.option("missing", [f"{column[row]:g}"])
     alike = bad & (np.isfinite(values) == np.isfinite(column[row]))
     place = f"at data row {row}" + f", and {alike.sum() - 1} more" * bool(alike.sum() > 1)
-    return column, f"{what} {place}; type {mark} if that marks a gap"
+    then = f"type {style.option('missing', [f'{column[row]:g}'])} if that marks a gap"
+    then = "write it in a larger unit" if alike.sum() > len(alike) / 2 else then
+    return column, f"{what} {place}; {then}"
 
 # %% ../../nbs/11_tables/34_cells.ipynb #2939f17e
 def from_text(column, style):
@@ -511,7 +602,8 @@ def from_text(column, style):
     cells = cells.where(~cells.isin(marks - {None}), None)
     if named or column.name in style.text:
         return cells, None
-    if all(is_number(word, style) for word in words):
+    odd = [word for word in words if not is_number(word, style)]
+    if not odd:
         numbers = {word: style.number(word) for word in words}
         found = cells.map(numbers).astype(float)
         if words and all(word in (*TRUE, *FALSE) for word in words) and cells.notna().all():
@@ -519,15 +611,20 @@ def from_text(column, style):
         if words and all(word.endswith("%") for word in words):
             found = with_form(found, Form("number", "{}%"))
         return usable(without_codes(found, style), style)
-    known = (style.forms or {}).get(column.name)
-    for read in CELL_READERS if words else ():
+    known, what = (style.forms or {}).get(column.name), "number"
+    for read in CELL_READERS:
         found = read(cells, style, known)
-        if found is not None:
+        left = odd if found is None else [*cells[found.isna()].dropna().unique()]
+        if not left:
             return (found, None) if found.dtype.kind == "M" else usable(found, style)
-    inner = [found and found["low"] for found in map(MARKED.fullmatch, words)]
-    marked = all(inner) and not all(is_number(cell, style) for cell in inner)  # as 1,234 ppm
-    hint = remedy(inner if marked else [str(c) for c in column], style, column.name)
+        if len(left) < len(odd):
+            odd, what = left, "date" if found.dtype.kind == "M" else "number"
+    inner = [found["low"] for found in map(marked, words) if found]
+    bad, given = [c for c in inner if not is_number(c, style)], inner
+    if not bad or len(inner) < len(words) and not are_few(words[len(inner) :], words):
+        bad, given = odd, [str(c) for c in column]  # else the figures, as in 1,234 ppm
+    hint = remedy(given, bad, style, column.name)
     if hint is None:
         return cells, None
-    row = next(k for k, c in zip(cells.index, cells) if c is not None and not is_number(c, style))
-    return cells, f"holds {cells[row]!r} at data row {row}, which is not a number; {hint}"
+    row = cells.index[cells.isin(odd)][0]
+    return cells, f"holds {cells[row]!r} at data row {row}, which is not a {what}; {hint}"

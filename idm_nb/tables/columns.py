@@ -450,9 +450,11 @@ def differing(encoder, X, rows, other, other_rows, names):
     return np.logical_or.reduceat(far, np.cumsum([0, *map(len, own[:-1])]), axis=1)
 
 # %% ../../nbs/11_tables/38_columns.ipynb #a9884698
-def cells_of(encoder, frame, names):
-    "The columns `names` of a `frame`, also those in sparse rows of an `encoder`, a DataFrame."
-    found = {name: frame[name] for name in names if name in frame}
+def cells_of(encoder, frame, names, forms):
+    "The columns `names` of a `frame`, also those in sparse rows of an `encoder`, as a DataFrame."
+    kinds = {name: form for name, form in forms.items() if form.kind == "names"}
+    words = lambda name: kinds[name].words(frame[name]) if name in kinds else frame[name]
+    found = {name: words(name) for name in names if name in frame}
     for part in encoder.many:
         own = [name for name in names if name not in found and name in part.places]
         rows = part.encode(frame[part.name])[:, [part.places[name] for name in own]]

@@ -155,7 +155,7 @@ def judged_rows(fitted):
     values = coding.decode(placed.values)
     missed, novel = coding.differences(truth, values), placed.novel & kept
     turned = truth - missed - values  # whole turns
-    ends = [end + turned for end in coding.interval(placed.values, placed.errors, 1.96)]
+    ends = [end + turned for end in coding.interval(placed.values, placed.errors, -1.96, 1.96)]
     usual = ~novel if not novel.all() else slice(None)
     size = lambda differences: np.sqrt(np.mean(differences**2, axis=0))
     of_mean = size(coding.differences(truth[usual], coding.mean(truth[usual])))
@@ -262,7 +262,7 @@ def draw_column(fitted, name):
     "Figure of the column `name` of the training rows of `fitted`, a FittedTable, at each feature."
     (figure, ax), rows = new_axes(3, 2.2), fitted.rows
     colours = Colouring(fitted.branch, "label").colours if fitted.branches.n_branches > 1 else "0.5"
-    column = cells_of(fitted.encoder, rows.frame, [name])[name]
+    column = cells_of(fitted.encoder, rows.frame, [name], fitted.forms)[name]
     ax.scatter(rows.truth[:, 0], column, s=4, c=colours, linewidths=0, alpha=0.6, rasterized=True)
     ax.set(xlabel=fitted.roles.features[0], ylabel=name)
     words_at(ax.xaxis, fitted.coding.forms[0])
@@ -324,7 +324,7 @@ MOST_COLUMNS, MOST_FOUND, NEAR = 6, 5000, 10  # columns, rows and neighbours on 
 
 def short_cells(fitted, names):
     "Function from a frame to the columns `names` as lists of short text, long words without their middle."
-    cells, texts = lambda frame: cells_of(fitted.encoder, frame, names).items(), {}
+    cells, texts = lambda frame: cells_of(fitted.encoder, frame, names, fitted.forms).items(), {}
     for name, column in cells(fitted.rows.frame):
         words = list(column.dropna().unique()) if column.dtype.kind == "O" else []
         texts[name] = dict(zip(words, cut(words)))
@@ -416,7 +416,7 @@ def explorer_of(fitted, image=None):
     values, errors = fitted.decoded(placed)
     truth = np.where(np.isfinite(rows.truth), rows.truth, values)
     names = [] if image is not None else fitted.ranked_names()[:MOST_COLUMNS]
-    columns = cells_of(fitted.encoder, rows.frame, names)
+    columns = cells_of(fitted.encoder, rows.frame, names, fitted.forms)
     colours = {feature: Colouring(values[:, 0])}
     if placed.branch.max() > 0:
         colours["branch"] = Colouring(placed.branch, "label")

@@ -74,12 +74,12 @@ class Coding(Storage):
                 found.append(log_normal(own[:, 0], off[:, 0]) if log else off[:, 0])
         return np.stack(found, axis=1)
 
-    def interval(self, values, errors, width):
-        "The ends `(N, n)` of intervals of `width` standard errors, lopsided for a logarithm."
+    def interval(self, values, errors, low, high):
+        "The ends `(N, n)` of intervals, `low` and `high` multiples of the errors of encoded `values`."
         if any(self.logs):
-            return [np.exp(np.minimum(values + w * errors, 300)) for w in (-width, width)]
-        middle, error = self.decode(values), width * self.decode_errors(values, errors)
-        return [middle - error, middle + error]
+            return [np.exp(np.minimum(values + end * errors, 300)) for end in (low, high)]
+        middle, error = self.decode(values), self.decode_errors(values, errors)
+        return [middle + low * error, middle + high * error]
 
     def differences(self, values, other):
         "Differences of features `values` and `other` `(N, n)`, in the units of the table."

@@ -348,9 +348,9 @@ class TableAnswers(Storage):
 
         Returns
         -------
-        DataFrame with the row and its name, `predicted_<feature>`, `standard_error`, `branch`, `novel`
-        (unlike all training rows, or with a new word: do not trust its error); it has the index of a
-        pandas `table`
+        DataFrame with the row and its name, `predicted_<feature>`, `standard_error`, `lower_90` and
+        `upper_90` (one of twenty new rows lies above, one below), `branch`, `novel` (unlike all training
+        rows, or with a new word: do not trust its error); it has the index of a pandas `table`
         """
         found = results_of(self.fitted_, self.typed(table), coordinates)
         return found.set_axis(table.index) if isinstance(table, pd.DataFrame) else found
@@ -411,7 +411,7 @@ class TableMap(TableAnswers, BaseEstimator):
     angle : str, default None; the feature lies on a circle of this unit
     order : list of str, default None, words of the feature from the lowest to the highest
     feature_transform : "auto", "log" or "none", default "auto": the logarithm of a positive feature if its errors
-        then are plainly likelier; predictions are medians, with `lower_90` and `upper_90`
+        then are plainly likelier; predictions are medians
     scale : "standard" or "none", default None: "standard", but "none" for cells (`.h5ad`)
         Standard: each column gets unit variance (the columns of a spectrum one common unit), and counts
         in distances by its relevance. "none" leaves the units of numbers, and all columns count alike.
