@@ -56,7 +56,7 @@ def test_dask_places_rows_with_the_methods_of_a_model(torus, fitted):
     da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
     pd, X = pytest.importorskip("pandas"), torus[0][6000:7000]
     lazy = da.from_array(X, chunks=(300, 3))
-    values = lazy.map_blocks(fitted.predict, drop_axis=1, meta=X[:0, 0])
+    values = lazy.map_blocks(fitted.predict, drop_axis=1, dtype=float)
     places = lazy.map_blocks(fitted.transform, chunks=(lazy.chunks[0], (5,)), meta=X[:0])
     assert np.allclose(values.compute(scheduler="threads"), fitted.predict(X))
     assert np.allclose(places.compute(scheduler="threads"), fitted.transform(X))
