@@ -71,7 +71,7 @@ SAME = {
 
 
 @pytest.mark.parametrize("kind", SPECTRAL)
-@examples(16)
+@examples(8)
 @given(clouds(20))
 def test_spectra_do_not_depend_on_origin_unit_and_axes(kind, cloud):
     X, _, rng = cloud
