@@ -244,9 +244,6 @@ def judged(rows, regressor, what, alike, columns):
 def warn_of(fitted):
     "Warn of what a FittedMap should not be trusted with."
     found, asked = fitted.verdict.warnings(), fitted.n_components
-    near = fitted.verdict.nearest
-    if near is not None and near.failed and not isinstance(fitted.flow, ClosedFlow):
-        found.append("Use flow='closed'")
     texts = [". ".join(found)] if found else []
     needed, b = fitted.rows.y.shape[1] + fitted.code.corners.shape[1], fitted.branches.n_branches
     if asked is not None and b > 1 and asked < needed:

@@ -247,7 +247,6 @@ def nearest_rows(fitted, plain, n_asked=500):
     return Nearest(
         in_map=typical(fitted.embedding[known], moved),
         in_data=typical(given, given[rank]),
-        in_order=typical(fitted.placed_values[known], values[rank]),
         anywhere=difference_of(np.where(labels[some] == labels[asked, None], -1, some), y, asked),
     )
 

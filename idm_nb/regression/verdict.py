@@ -24,18 +24,11 @@ from .kernel import NOISES, share_explained
 # %% ../../nbs/07_estimates/21_verdict.ipynb #b50269cf
 @dataclass(frozen=True)
 class Nearest(Storage):
-    "Typical difference of a new row from ten: nearest in map, data, order of predictions, and any."
+    "Typical difference of a new row from ten: nearest in map, in data, and any."
 
     in_map: float
     in_data: float
-    in_order: float
     anywhere: float
-
-    @property
-    def failed(self):
-        "Does the flow lose what sorting rows by their predictions gains over the data?"
-        gain = self.in_data - self.in_order
-        return gain > 0.1 * self.in_data and self.in_data - self.in_map < 0.1 * gain
 
 # %% ../../nbs/07_estimates/21_verdict.ipynb #b7a20009
 N_NEAR = 10  # rows that a person looks at
@@ -140,21 +133,6 @@ def about_few(verdict):
         f"explains {percent(others)} of the variation."
     ]
 
-# %% ../../nbs/07_estimates/21_verdict.ipynb #754799db
-def warnings_of(verdict):
-    "Sentences of `Verdict.warnings`."
-    found, near = [], verdict.nearest
-    if not verdict.beats_chance:
-        found.append(" ".join(about_nothing(verdict)).rstrip("."))
-    elif near is not None and near.failed:
-        in_map, in_data = in_words([near.in_map, near.in_data])
-        found.append(
-            f"the map does not bring rows together that are alike in {verdict.what}: its ten nearest "
-            f"rows differ by {in_map}, those in the data by {in_data}, although "
-            f"the estimate explains {percent(verdict.r2)} of the variation"
-        )
-    return found + [text.rstrip(".") for kind, text in verdict.cautions if kind != "equal"]
-
 # %% ../../nbs/07_estimates/21_verdict.ipynb #a28c4d48
 @dataclass(frozen=True)
 class Verdict(Storage):
@@ -215,7 +193,8 @@ class Verdict(Storage):
 
     def warnings(self):
         "Where the map should not be trusted, a list of sentences without their full stop."
-        return warnings_of(self)
+        found = [] if self.beats_chance else [" ".join(about_nothing(self)).rstrip(".")]
+        return found + [text.rstrip(".") for kind, text in self.cautions if kind != "equal"]
 
 # %% ../../nbs/07_estimates/21_verdict.ipynb #4d113976
 def claims(held_out):
