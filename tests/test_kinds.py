@@ -40,6 +40,16 @@ NUMBERS = {
     "ranges": ("age", ["20-29", "30-39", "75+"], (24.5, 34.5), ""),
     "ranges of a cut": ("income", ["[50, 75)", "(1.2e+03,2e+03]"], (62.5, 1600), ""),
     "of eight": ("score", ["3/8", "5/8"], (3, 5), ""),
+    "marks in words": ("n", ["under 5", "65 and over", "ca. 7"], (2.5, 65), ""),
+    "ranges of money": ("pay", ["$50 - $75", "$150+"], (62.5, 150), ""),
+    "in two units": ("mass", ["0.15Kg (0.33 lb)", "2.5Kg (5.5 lb)"], (0.15, 2.5), ""),
+    "feet and inches": ("tall", ["6'3\"", "5'11\""], (6.25, 5 + 11 / 12), "feet"),
+    "feet in words": ("tall", ["6 ft 3 in", "5 ft"], (6.25, 5), "feet"),
+    "degrees": ("lat", ["34°12'30\"", "35°6'"], (34 + 12.5 / 60, 35.1), "degrees"),
+    "hours of a clock": ("at", ["10am", "12:30 p.m."], (10, 12.5), "hours"),
+    "many minutes": ("runtime", ["PT100M", "PT45M"], (6000, 2700), "seconds"),
+    "weekdays": ("day", ["Sat", "Sun", "Mon", "Thur"], (5, 6), "weekdays"),
+    "winds": ("gust", ["N", "SSW", "E", "NE"], (0, 9), "directions"),
     "clock": ("at", ["08:30", "23:45"], (8.5, 23.75), "hours"),
     "half days": ("at", ["3:45 PM", "12:15 AM"], (15.75, 0.25), "hours"),
     "a race": ("time", ["2:08:44", "26:30:00"], (2 + 8 / 60 + 44 / 3600, 26.5), "hours"),
@@ -179,10 +189,52 @@ def test_cells_at_a_limit_are_marked_and_said():
     assert "lead below a limit" not in found.fitted_.roles.data
 
 
+TIMES = {
+    "day": ("2024-03-01", "2024-02-30", "date"),
+    "start": ("12:45", "noon", "number"),
+    "race": ("2:08:44", "59:10", "number"),
+    "run": ("1h 30m", "DNF", "number"),
+    "lead": ("<0.5 ppm", "lost", "number"),
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_an_odd_cell_among_times_is_named_with_a_remedy_that_works(name):
+    cell, odd, what = TIMES[name]
+    cells = [re.sub(r"\d(?=\D*$)", str(k), cell) for k in range(1, 9)]
+    table = pd.DataFrame({name: cells[:4] + [odd] + cells[4:]})
+    told = (
+        f"holds {odd!r} at data row 5, which is not a {what}; type reading={{'missing': [{odd!r}]}}"
+    )
+    assert told in table_of(table).problems[name]
+    read = table_of(table, Style(missing=[odd]))
+    assert not read.problems and read.frame[name].isna().sum() == 1 and read.forms[name]
+
+
+@pytest.mark.parametrize("cells", [["1.234", "2.5"], ["0.5", "12.34"], ["1.234", "12.3456"]])
+def test_an_option_that_was_typed_is_not_offered_again(cells):
+    for style in (Style(thousands="."), Style(decimal=",")):
+        problem = typed(pd.Series(cells, name="a"), style)[1]
+        assert "write all decimals in one way" in problem and "thousands" not in problem
+
+
+def test_errors_with_a_unit_keep_their_digits():
+    cells = [f"{x:.1f} kg" for x in HIGH]
+    model = TableMap("m", model=KERNEL, random_state=0).fit(BASE.assign(m=cells))
+    said = model.predict(BASE).standard_error.str.removesuffix(" kg").astype(float)
+    assert np.allclose(said, model.place(BASE).errors[:, 0], rtol=1e-5)
+
+
 def test_a_word_among_numbers_of_one_new_row_is_a_gap_that_is_named():
     model = TableMap("y", model=KERNEL, random_state=0).fit(BASE.assign(y=HIGH))
     new = model.typed(pd.DataFrame({"a": ["rotary"], "b": [0.0]}))
     assert "column 'a': no number, such as 'rotary'; they are taken as gaps" in " ".join(new.notes)
+    assert np.isfinite(model.predict(new).predicted_y).all()
+    day = pd.Timestamp("2024-01-01") + pd.to_timedelta(HIGH, "D")
+    table = BASE.assign(a=day.astype(str), y=HIGH)
+    model = TableMap("y", model=KERNEL, random_state=0).fit(table)
+    new = model.typed(table[:3].assign(a=["2024-01-02", "unknown", "2024-01-09"]))
+    assert "column 'a': no date, such as 'unknown'; they are taken as gaps" in " ".join(new.notes)
     assert np.isfinite(model.predict(new).predicted_y).all()
 
 

@@ -163,7 +163,7 @@ WRONG = {
     "'celsius' exceeds 1e\\+100": NEW.assign(celsius=1e200),
     "'celsius' holds '2024": NEW.assign(celsius=NEW.day),
     "'day' holds 'later' at data row 1, but held dates in training": NEW.assign(day="later"),
-    "'day' holds 'soon' at data row 2, but": NEW.assign(day=[str(NEW.day[0]), "soon", *[None] * 7]),
+    "'day' holds '1st' at data row 2, ": NEW.assign(day=[str(NEW.day[0]), "1st", *[None] * 7]),
     "order does not name 'dppf'": dict(feature="ligand", order=["SPhos", "XPhos"]),
     "groups must name one column, got ligand, base": dict(groups=["ligand", "base"]),
     "feature names no column": dict(feature=[]),

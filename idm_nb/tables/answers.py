@@ -46,10 +46,8 @@ def as_kind(column, part):
     if column.dtype.kind not in kinds and column.notna().any():
         cells = column.dropna().astype(str)
         fits = is_number if held == "numbers" else date_formats
-        odd = cells[[not fits(cell) for cell in cells]]
-        row = (odd if len(odd) else cells).index[0]
-        found = f"holds {cells[row]!r} at data row {row}"
-        raise ValueError(f"{found}, but held {held} in training")
+        row = next((row for row, cell in cells.items() if not fits(cell)), cells.index[0])
+        raise ValueError(f"holds {cells[row]!r} at data row {row}, but held {held} in training")
     return column.astype(float) if held == "numbers" else column.astype("datetime64[us]")
 
 # %% ../../nbs/11_tables/42_answers.ipynb #9c379a17
@@ -91,7 +89,8 @@ def ready(table, fitted, index=None):
     index = index if index in table.names else table.index
     frame = frame if index is None else with_values(frame, {index: table.frame[index]})
     frame.attrs["new"] = new
-    return replace(table, frame=frame, index=index, notes=[*table.notes, *sentences(new)])
+    notes = [*table.notes, *sentences(new)]
+    return replace(table, frame=frame, index=index, problems={}, notes=notes)
 
 # %% ../../nbs/11_tables/42_answers.ipynb #fc5ee701
 SAID = {

@@ -184,12 +184,11 @@ def date_in_words(form, days):
 # %% ../../nbs/11_tables/34_cells.ipynb #79cd24f9
 def parts_in_words(form, number):
     "A `number` in parts with the marks of training, such as 6'3\"."
-    sizes = [(size, mark) for size, mark in zip(IN_PARTS[form.unit].values(), form.pattern) if mark]
-    last, found = sizes[-1][0], []
+    sizes = {mark: k for k, mark in zip(IN_PARTS[form.unit].values(), form.pattern) if mark}
+    last, found = min(sizes.values()), []
     left = round(abs(number) / last, 1)
-    for size, mark in sizes:
-        count = left if size == last else left // round(size / last)
-        left -= count * round(size / last)
+    for mark, size in sizes.items():
+        count, left = (left, 0) if size == last else divmod(left, round(size / last))
         found.append(f"{count:.6g}{mark}")
     return "-" * (number < 0) + (" " * mark[-1].isalpha()).join(found)
 
@@ -330,17 +329,18 @@ def as_colons(cells, style, known=None):
     cells = cells.where(cells.str.fullmatch(COLONS).eq(True), None)
     if cells.isna().all():
         return None
+    whole = cells.str.count(":").mode()[0]  # others are another kind of time
+    cells = cells.where(cells.str.count(":") == whole, None)
     found = cells.map(of_colons, na_action="ignore").astype(float)
     decimals = cells[cells.str.contains(r"[.,]\d", na=False)]
     first = min(decimals if len(decimals) else cells.dropna(), key=len)
-    whole, name = cells.dropna().str.count(":").unique(), str(cells.name).lower()
     pattern = re.sub(r"\d", "0", re.fullmatch(COLONS, first)[2]).replace(",", ".")
-    minutes = whole[0] == 1 and ("." in pattern or re.search(LASTS, name))
+    name = str(cells.name).lower()
+    minutes = whole == 1 and ("." in pattern or re.search(LASTS, name))
     clock = not minutes and 0 <= found.min() and found.max() < 24
-    minutes = minutes or not (whole[0] == 2 or clock or "hour" in name)
+    minutes = minutes or not (whole == 2 or clock or "hour" in name)
     form = Form("colons", pattern, "minutes" if minutes else "hours", 24.0 if clock else None)
-    form = known if known and known.kind == "colons" else form
-    return with_form(found, form) if len(whole) == 1 else None
+    return with_form(found, known if known and known.kind == "colons" else form)
 
 # %% ../../nbs/11_tables/34_cells.ipynb #46c4b7b0
 def as_durations(cells, style, known=None):
@@ -370,11 +370,10 @@ def as_parts(cells, style, known=None):
         found = cells.str.extract("^(-)?" + "".join(map(part.format, sizes)) + "$")
         marks = [next(iter(found[k].dropna()), "") for k in found.columns[2::2]]
         if sum(map(bool, marks)) > 1 or (known and known.unit == unit and any(marks)):
-            number = (found.iloc[:, 1::2].astype(float) * [*sizes.values()]).sum(
-                axis=1, min_count=1
-            )
-            form = Form("parts", marks, unit)
-            return with_form(number.where(found[0].isna(), -number).rename(cells.name), form)
+            counts = found.iloc[:, 1::2].astype(float)
+            number = (counts * [*sizes.values()]).sum(axis=1, min_count=1).rename(cells.name)
+            number = number.where(found[0].isna(), -number)
+            return with_form(number, Form("parts", marks, unit))
     return None
 
 # %% ../../nbs/11_tables/34_cells.ipynb #eea8363d
@@ -388,15 +387,15 @@ NAMED = {  # that lie on circles
 def as_names(cells, style, known=None):
     """Months, weekdays and directions, also as Jan, Tue or NNE, by their places on a circle; or None."""
     for unit, names in NAMED.items():
-        names, place = names.split(), {}
-        for k, name in enumerate(names):
-            ends = range(min(3, len(name)), len(name) + 1)
-            place.update((name[:end].lower(), float(k)) for end in ends)
+        names = names.split()
+        ends = lambda name: range(min(3, len(name)), len(name) + 1)
+        place = {name[:n].lower(): float(k) for k, name in enumerate(names) for n in ends(name)}
         found = cells.str.lower().map(place)
-        if found.nunique() > 3 or (known and known.unit == unit):  # three are all side by side
-            written = dict(zip(found, cells))
-            words = [written.get(k, name) for k, name in enumerate(names)]
-            words = known.pattern if known and known.unit == unit else words
+        if known and known.unit == unit:
+            return with_form(found, known)
+        if found.nunique() > 3 and found.count() == cells.count():  # three are all side by side
+            written = {**dict(enumerate(names)), **dict(zip(found, cells))}
+            words = [written[k] for k in range(len(names))]
             return with_form(found, Form("names", words, unit, float(len(names))))
     return None
 
@@ -404,7 +403,8 @@ def as_names(cells, style, known=None):
 FIGURES = r"[-+\u2212]?(?:\d[\d.,'\u2019\xa0\u202f]*|[.,]\d+)(?:[eE][-+]?\d+)?"
 MARKED = re.compile(
     rf"(?P<mark>[<>\u2264\u2265~\u2248]=?|ca\.)?\s*(?P<before>[$\u20ac\u00a3\u00a5])?\s*"
-    rf"(?P<low>{FIGURES})(?:\s*(?:-|\u2013|\u2014|to|\.\.)\s*[$\u20ac\u00a3\u00a5]?\s*(?P<high>{FIGURES}))?"
+    rf"(?P<low>{FIGURES})"
+    rf"(?:\s*(?:-|\u2013|\u2014|to|\.\.)\s*[$\u20ac\u00a3\u00a5]?\s*(?P<high>{FIGURES}))?"
     r"(?:\s*[xX\u00d7*\u00b7]\s*10\s*\^?\s*"
     r"(?P<power>[-+\u2212\u207b]?[\d\u00b2\u00b3\u00b9\u2070-\u2079]+))?"
     rf"(?:\s*(?:\u00b1|\+/?-)\s*{FIGURES}|\s*\(\s*\u00b1?\s*{FIGURES}\s*\))?"
@@ -489,12 +489,9 @@ MANY = 40  # different cells, from which words are compared by their letters
 
 def numbering(cells, style):
     "Options as they are typed, with which all `cells` are numbers: a decimal comma, a mark of thousands."
-    marks = (
-        []
-        if style.thousands
-        else dict.fromkeys(re.findall("[,. \xa0\u202f'\u2019]", "".join(cells)))
-    )
-    for name, mark in [("decimal", ","), *(("thousands", mark) for mark in marks)]:
+    marks = dict.fromkeys(re.findall("[,. \xa0\u202f'\u2019]", "".join(cells)))
+    tried = [("decimal", ","), *(("thousands", mark) for mark in marks if not style.thousands)]
+    for name, mark in [] if all(is_number(c, style) for c in cells) else tried:
         if mark not in (style.thousands, style.decimal) or (name, mark) == ("thousands", "."):
             if all(is_number(cell, replace(style, **{name: mark})) for cell in cells):
                 yield style.option(name, mark)
@@ -508,7 +505,10 @@ def are_few(bad, given):
 def remedy(cells, bad, style, name=None):
     "What to type if some `cells` of a column are `bad`, no numbers as the others; None if it holds words."
     given = [cell for cell in dict.fromkeys(cells) if cell not in (*GAPS, *style.missing)]
-    option, found = style.option, [*numbering(given, style)]
+    option, figures = style.option, [m["low"] for m in map(marked, given) if m]  # of 1,234 ppm
+    found = [*numbering(given, style)]
+    if not found and are_few(given[len(figures) :], given):
+        found = [*numbering(figures, style)]
     if found:
         return "type " + " if the comma begins the decimals, or ".join(found)
     if all(re.fullmatch(FIGURES, c) and not is_number(c, style) for c in bad):
@@ -619,11 +619,7 @@ def from_text(column, style):
             return (found, None) if found.dtype.kind == "M" else usable(found, style)
         if len(left) < len(odd):
             odd, what = left, "date" if found.dtype.kind == "M" else "number"
-    inner = [found["low"] for found in map(marked, words) if found]
-    bad, given = [c for c in inner if not is_number(c, style)], inner
-    if not bad or len(inner) < len(words) and not are_few(words[len(inner) :], words):
-        bad, given = odd, [str(c) for c in column]  # else the figures, as in 1,234 ppm
-    hint = remedy(given, bad, style, column.name)
+    hint = remedy([str(c) for c in column], odd, style, column.name)
     if hint is None:
         return cells, None
     row = cells.index[cells.isin(odd)][0]
