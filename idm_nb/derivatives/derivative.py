@@ -86,10 +86,10 @@ def local_linear_fit(
             slope = np.swapaxes(steps, 1, 2) @ changes / correlation[piece][:, None, None]
         derivatives[piece] = np.swapaxes(slope, 1, 2)
         fitted[piece] = base - np.einsum("qmn,qm->qn", slope, offset)
-        if dimension is not None:
+        if dimension is not None:  # as in "Tangent projection", below
             projector = tangent_projectors(local_frames(points, here, near, w)[1], dimension)
             derivatives[piece] = derivatives[piece] @ projector
-        if with_errors:
+        if with_errors:  # as in "Standard errors", below
             if correlation is None:
                 influence = _solve_moments(steps, np.eye(k)[None], ridge, rcond, flat)
                 parts = _regression_parts(steps, changes, slope, influence)

@@ -141,6 +141,15 @@ def conjugate_gradients(matrix, right, share=0.1, most=200):
         way = missed + size / np.maximum(before, tiny) * way
     return found
 
+# %% ../../nbs/01_diffusion_maps/03_eigenpairs.ipynb #6dac822f
+def small_eigenpairs(matrix, n, rng):
+    "The `n` largest eigenpairs of a sparse symmetric `matrix`, increasing, dense or by ARPACK."
+    size = matrix.shape[0]
+    if size <= 1000 or 5 * n > size:
+        return dense_eigenpairs(matrix.toarray(), n)
+    vectors = with_missing_pairs(matrix, *krylov_eigenpairs(matrix, n, rng), rng)[1]
+    return rayleigh_ritz(matrix, vectors)
+
 # %% ../../nbs/01_diffusion_maps/03_eigenpairs.ipynb #7fa1f7cb
 GROUP = 8  # rows, in the order of the matrix, that are one row of the coarse matrix
 
@@ -176,15 +185,6 @@ def many_grid_eigenpairs(matrix, n, rng, enough=1e-5):
     vectors = np.hstack([average @ start, np.float32(rng.normal(size=(size, 4)))])
     found = least_eigenpairs(fine, shift * vectors - fine @ vectors, n, near_inverse, enough)
     return found and (shift - found[0], found[1])
-
-# %% ../../nbs/01_diffusion_maps/03_eigenpairs.ipynb #6dac822f
-def small_eigenpairs(matrix, n, rng):
-    "The `n` largest eigenpairs of a sparse symmetric `matrix`, increasing, dense or by ARPACK."
-    size = matrix.shape[0]
-    if size <= 1000 or 5 * n > size:
-        return dense_eigenpairs(matrix.toarray(), n)
-    vectors = with_missing_pairs(matrix, *krylov_eigenpairs(matrix, n, rng), rng)[1]
-    return rayleigh_ritz(matrix, vectors)
 
 # %% ../../nbs/01_diffusion_maps/03_eigenpairs.ipynb #bc7922c8
 def connected_eigenpairs(matrix, n, rng):

@@ -343,7 +343,7 @@ class Kernel(Storage, ABC):
         return np.interp(-weights, -values, -2 * u * np.gradient(values, u)).sum()
 
     def laplacian(self, xi, epsilon, dimension):
-        "Eigenvalues of the Laplacian whose Markov eigenvalues are `xi` `(n,)`, @eq-symbol."
+        "Eigenvalues of the Laplacian whose Markov eigenvalues are `xi` `(n,)`."
         dimension = max(dimension, 0.5)
         x, (radii, weights) = np.linspace(0, 8, 401)[1:], self.radial(dimension)
         argument = -np.outer(x, self.reach * radii**2) / 4
@@ -434,7 +434,7 @@ def two_least(square):
 
 # %% ../../nbs/01_diffusion_maps/02_numerics.ipynb #dee0120c
 def distances_are_tied(least, dimension):
-    "Whether the two nearest points of most rows are at the same distance, @eq-tied."
+    "Whether the two nearest points of most rows are at the same distance."
     least = least[np.isfinite(least[:, 1])]
     ratio = np.median(np.log(least[:, 1] / least[:, 0]) / 2) if len(least) else np.inf
     return bool(ratio * dimension < 0.02 * np.log(2))

@@ -79,7 +79,7 @@ def flow_taus(taus, size, error, *, stop, most=12):
     taus : list of float, share of the feature in each step; the last one is repeated
     size : float, root of the total variance of the data
     error : float, median error of held-out predictions, in the unit of the data
-    stop : float, largest remainder, as a multiple of the error; 0.5 is @eq-stop
+    stop : float, largest remainder, as a multiple of the error, @eq-stop
     most : int, default 12, largest number of steps
 
     Returns

@@ -29,14 +29,14 @@ class Change(Storage):
         return Change(factor * self.weight, self.points, self.images, self.time)
 
     def squared_lengths(self, other, rows, columns):
-        "Arcs, @eq-arc, less the closed form: of steps from points `rows` to `columns` of `other`."
+        "Arcs less the closed form: of steps from points `rows` to `columns` of `other`."
         squares = squared_lengths(self.images, other.images, rows, columns)
         arcs = -8 * self.time * np.log(np.maximum(1 - squares / 2, 1e-12))
         return self.weight * (arcs - squared_lengths(self.points, other.points, rows, columns))
 
 
 class ArcMetric(Metric):
-    """Squared lengths of a step, @eq-damped: the closed form, and what the steps before changed; `points` `(N, m)`."""
+    """Squared lengths of a step: the closed form, and what the steps before changed; `points` `(N, m)`."""
 
     def __init__(self, points, before=(), left=1.0):
         self.points = points
@@ -121,7 +121,7 @@ class DiffusionFlow(Flow):
     time_factor : float, default 1/2, diffusion time of a step in units of its bandwidth
         1/4 is the closed form to 1 %, 10 the paper's value. A larger one averages more.
     relaxation : float in (0, 1] or "auto", default "auto", one over the number of steps
-        Share of the new lengths in each step, `theta` of @eq-damped; errors can grow with 1.
+        Share `theta` of the new lengths in each step, @eq-damped; errors can grow with 1.
     n_bandwidth_neighbors : int or "auto", default "auto": `N^(4 / (d + 4)) / 3`, @eq-flow-rule
     n_components : int or "auto", default "auto": twice the points by the neighbours, or more
 

@@ -174,6 +174,15 @@ def forth_and_back(kernel, density, epsilon, before):
         return chain, sp.diags_array(density) @ chain.T @ sp.diags_array(1 / density)
     return chain, sp.diags_array(1 / total) @ kernel.T @ sp.diags_array(1 / density)
 
+# %% ../../nbs/02_local_kernels/06_local_kernels.ipynb #024db1c6
+def _neighbors_reached(X, start, factors, epsilon):
+    "Number of neighbours beyond which the kernel has decayed."
+    stretch = np.linalg.svd(factors, compute_uv=False)
+    narrowest = np.where(stretch > 1e-5 * stretch[:, :1], stretch, np.inf).min(axis=1)
+    width = np.sqrt(2 * np.log(1e6) * epsilon) / np.maximum(narrowest, 1e-150)
+    reach = width + np.linalg.norm(start - X, axis=1)
+    return min(max(8, neighbors_within(X, reach)), len(X) - 1)
+
 # %% ../../nbs/02_local_kernels/06_local_kernels.ipynb #fa69985c
 def local_generator(
     X,
@@ -235,12 +244,3 @@ def local_generator(
     chain, adjoint = forth_and_back(kernel, density, epsilon, normalize == "before")
     identity, rate = sp.eye_array(len(X)), sp.diags_array(1 / time)
     return (rate @ (chain - identity)).tocsr(), ((adjoint - identity) @ rate).tocsr()
-
-# %% ../../nbs/02_local_kernels/06_local_kernels.ipynb #024db1c6
-def _neighbors_reached(X, start, factors, epsilon):
-    "Number of neighbours beyond which the kernel has decayed."
-    stretch = np.linalg.svd(factors, compute_uv=False)
-    narrowest = np.where(stretch > 1e-5 * stretch[:, :1], stretch, np.inf).min(axis=1)
-    width = np.sqrt(2 * np.log(1e6) * epsilon) / np.maximum(narrowest, 1e-150)
-    reach = width + np.linalg.norm(start - X, axis=1)
-    return min(max(8, neighbors_within(X, reach)), len(X) - 1)
