@@ -246,8 +246,8 @@ class Predicts(OfTable):
 
         Returns
         -------
-        (q, 2) array of lower and upper ends, (q, n, 2) if `y` was (N, n). The quantile comes from
-        held-out residuals (conformal prediction, Lei and others, 2018).
+        (q, 2) array of lower and upper ends, (q, n, 2) if `y` was (N, n). The quantiles, one on
+        each side, come from held-out residuals (conformal prediction, Lei and others, 2018).
 
         Examples
         --------
@@ -260,8 +260,8 @@ class Predicts(OfTable):
         """
         check_number("coverage", coverage, 0, 1, open_low=True)
         values, errors = self.predict(X, return_std=True)
-        width = self._fitted.errors.quantile(coverage) * errors
-        return np.stack([values - width, values + width], axis=-1)
+        ends = self._fitted.errors.ends(coverage)
+        return np.stack([values + end * errors for end in ends], axis=-1)
 
     @one_thread()
     def is_novel(self, X):
