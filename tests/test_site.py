@@ -174,10 +174,10 @@ def test_small_pictures_are_the_figures_of_their_notebooks():
 MAP = "\n".join(sources(notebook("statement_map"), "markdown"))
 
 
-@pytest.mark.parametrize("paper", re.findall(r"\{#sec-map-([\w-]+)\}\n(?=[^#]*\n\|)", MAP))
+@pytest.mark.parametrize("paper", re.findall(r"\{#sec-map-([\w-]+)\}-->\n(?=[^#]*\n\|)", MAP))
 def test_every_row_of_the_statement_map_resolves(paper):
     known = {label for path in NOTEBOOKS for label in labels(path)}
-    table = re.search(rf"\{{#sec-map-{paper}\}}\n([^#]*)", MAP)[1]
+    table = re.search(rf"\{{#sec-map-{paper}\}}-->\n([^#]*)", MAP)[1]
     rows = [line.strip("| ") for line in table.splitlines() if line.startswith("|")][2:]
     assert len(rows) > 5
     for row in rows:
