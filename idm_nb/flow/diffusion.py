@@ -106,12 +106,6 @@ def sizes_of_step(flow, N, dimension, grid):
         n = min(round(2 * N / near * longer), MOST_COMPONENTS)
     return near, min(n, N - 2) + 1
 
-# %% ../../nbs/05_flow/13_converges.ipynb #c3f93c2e
-def facts_of(steps):
-    "What each of the DiffusionSteps `steps` did: a dict of arrays."
-    names = dict(epsilon="epsilon", time="time", pieces="n_connected_components")
-    return {key: np.array([getattr(step, name) for step in steps]) for key, name in names.items()}
-
 # %% ../../nbs/05_flow/13_converges.ipynb #fbb2785f
 class DiffusionFlow(Flow):
     """The flow with a diffusion map in each step (Berry and Harlim, section 4), arcs and damping.
@@ -167,7 +161,9 @@ class DiffusionFlow(Flow):
             step = DiffusionStep(metric, sizes, self.time_factor, task.random_state)
             changes = metric.after(step.images, step.time, self.theta)
             self.steps.append(step)
-        self.diagnostics = facts_of(self.steps)
+        names = dict(epsilon="epsilon", time="time", pieces="n_connected_components")
+        told = {key: [getattr(step, name) for step in self.steps] for key, name in names.items()}
+        self.diagnostics = {key: np.array(values) for key, values in told.items()}
         return self
 
     def embeddings(self):

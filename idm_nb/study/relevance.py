@@ -359,8 +359,7 @@ def feature_relevance(
         "permutation" (auto: for a dense table of at most a thousand columns): effect on predictions
         of a permutation of that part of the column which the other columns do not determine.
         "projection": share of the variance of the column that the learned space explains; large
-        for every column that varies with a relevant one, zero if fewer than four cells for each
-        function are not zero.
+        for every column that varies with a relevant one, zero with fewer than 4 entries a function.
     n_functions : int or "auto", for the projection; "auto": 95 % of the prediction, at least four
     groups : (N,) array, default None, rows that belong together
     n_rows : int, default 500, largest number of rows for a permutation; 200 for a thousand columns
