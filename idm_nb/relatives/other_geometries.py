@@ -102,7 +102,7 @@ class ConformalMap(MetricMap):
     n_components : int, default 10, number of coordinates, without the constant function
     n_effective : float or "auto", default "auto"
         Effective number of neighbours of a point. It sets the bandwidth, so no length is chosen.
-        "auto" grows with the number of points, @eq-spectral-count.
+        "auto" grows with the number of random points, @eq-spectral-count.
     n_neighbors : int or "auto", default "auto"
         Neighbours on which the kernel is evaluated; "auto" takes those within its reach.
     dimension : float or "auto", default "auto", intrinsic dimension; "auto" is the median of
@@ -249,7 +249,7 @@ class DiffeomorphismMap(MatrixMap):
     n_components : int, default 30, eigenfunctions on either side (at most N - 1)
     n_effective : float or "auto", default "auto"
         Effective number of neighbours of an image point; it sets the bandwidth of both sides.
-        "auto" grows with the number of points, @eq-spectral-count.
+        "auto" grows with the number of random points, @eq-spectral-count.
     n_neighbors : int or "auto", default "auto"
         Neighbours for kernels and regressions; "auto" takes those within the reach of the kernel.
     keep_self : bool or "auto", default "auto", keep the diagonal of the kernel (right for grids)
