@@ -136,7 +136,7 @@ feature, the index, the group, the label and the ignored ones are data: numbers,
 dates, truth values, with gaps. What is done with each column is printed first. The
 folder receives
   report.html      what was found, how far to trust it, and pictures, in one file
-  predictions.csv  true and predicted feature, standard error, branch and novelty
+  predictions.csv  true and predicted feature, its error and interval, branch and novelty
   branches.csv     the different ways to reach a value, and where they meet
   branch_columns.csv  what sets two branches apart, at equal values of the feature
   embedding.csv    coordinates and branch of every row
@@ -160,11 +160,11 @@ Examples:
 
 # %% ../../nbs/12_command/47_command_line.ipynb #9566d55e
 PREDICT = """\
-Write for each row of a table{more} the predicted feature and its
-standard error, the branch, and whether the row is novel, that is, unlike everything
-in training. The table may be of any length: it is read in pieces. If the command
-is stopped, the same command continues with the parts, which lie in a folder of the
-same name with .parts at its end.
+Write for each row of a table{more} the predicted feature, its
+standard error and its interval of 90 %, the branch, and whether the row is novel,
+that is, unlike everything in training. The table may be of any length: it is read in
+pieces. If the command is stopped, the same command continues with the parts, which
+lie in a folder of the same name with .parts at its end.
 """
 
 PLACE_EXAMPLES = """\
