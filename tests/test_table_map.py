@@ -627,3 +627,13 @@ def test_one_share_of_rows_held_out_and_kept_back():
     y = np.r_[claim.y, kept]
     assert verdict.r2 == pytest.approx(1 - np.sum(missed**2) / np.sum((y - y.mean()) ** 2))
     assert verdict.rows == verdict.groups == len(y) and verdict.low < verdict.r2 < verdict.high
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_second_strip_without_effect_is_no_branch_as_number_or_word(seed):
+    rng = np.random.default_rng(seed)
+    along, across, side = rng.uniform(size=500), rng.uniform(size=500), rng.integers(0, 2, 500)
+    y = np.sin(3 * along) + 0.02 * rng.normal(size=500)  # two ways to a value on each strip
+    for strip in (side, np.where(side, "left", "right")):
+        table = pd.DataFrame(dict(along=along, across=0.3 * across, strip=strip, y=y))
+        assert TableMap("y", random_state=seed).fit(table).fitted_.branches.n_branches == 2

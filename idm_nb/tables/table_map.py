@@ -230,12 +230,12 @@ def with_log(roles, table, values, verbose):
     return replace(roles, coding=replace(roles.coding, logs=[most]), notes=[*roles.notes, note])
 
 # %% ../../nbs/11_tables/44_table_map.ipynb #c8a99dbc
-def learned_distances(encoder, given, estimate, rows, r2):
+def learned_distances(encoder, given, estimate, rows):
     "`Relevance` of the columns, and the matrix of distances; `given` are rows, kept rows, coding, donors."
     rng = np.random.default_rng(0)
     judged = unseen(*given, estimate, rng)
-    relevance = column_relevance(encoder, judged, rng)
-    return relevance, stretch_of(encoder, judged, relevance, r2, rows.X[rows.inverse])
+    relevance, joint = column_relevance(encoder, judged, rng)
+    return relevance, stretch_of(encoder, judged, relevance, joint, rows.X[rows.inverse])
 
 # %% ../../nbs/11_tables/44_table_map.ipynb #0752db50
 def judged_on_kept(fitted, coding):
@@ -309,7 +309,7 @@ def fit_table(options, source, weight=None):
         rows = with_lent_cells(donors, rows)
     if scale == "standard" and verdict.beats_chance and rows.basis is None and not wide:
         given = fitted, kept, coding, donors
-        relevance, stretch = learned_distances(encoder, given, estimate, rows, verdict.r2)
+        relevance, stretch = learned_distances(encoder, given, estimate, rows)
     hidden = partial(hidden_by_gaps, donors, estimate)
     given = rows, estimate, verdict, settings, fresh, about, stretch, SUPPORT
     model.map_ = fit_map(*given, hidden=hidden)

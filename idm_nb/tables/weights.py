@@ -63,23 +63,23 @@ def unseen(rows, kept, coding, donors, estimate, rng):
 
 # %% ../../nbs/11_tables/41_weights.ipynb #2c7e275a
 def shuffled(X, owners, rng):
-    "For each column the rows `X` `(N, m)` five times, with its coordinates permuted among the rows."
+    "For each column, and for all, the rows `X` `(N, m)` five times with these coordinates permuted."
+    other = X[np.concatenate([rng.permutation(len(X)) for _ in range(ORDERS)])]
     for k in range(owners.max() + 1):
-        orders = np.concatenate([rng.permutation(len(X)) for _ in range(ORDERS)])
-        changed = np.tile(X, (ORDERS, 1))
-        changed[:, owners == k] = X[orders][:, owners == k]
-        yield changed
+        yield np.where(owners == k, other, np.tile(X, (ORDERS, 1)))
+    yield other
 
 # %% ../../nbs/11_tables/41_weights.ipynb #2352e502
 def column_relevance(encoder, judged, rng, level=0.05, draws=199):
-    "`Relevance` of the columns of a TableEncoder, on rows that are `unseen`."
+    "`Relevance` of the columns of a TableEncoder, and that of all together, on rows that are `unseen`."
     owners, growth = encoder.owners, []
     for X, y, _, estimate in judged:
         growth.append(growth_of_error(estimate.values, X, y, shuffled(X, owners, rng)))
     _, truth, groups, _ = zip(*judged)
     groups = None if groups[0] is None else np.concatenate(groups)
     values, drawn = growth_with_draws(np.vstack(growth), np.vstack(truth), groups, draws, rng)
-    return Relevance.of(encoder.names, values, drawn, "permutation", level)
+    found = Relevance.of(encoder.names, values[:-1], drawn[:, :-1], "permutation", level)
+    return found, values[-1]
 
 # %% ../../nbs/11_tables/41_weights.ipynb #a6c3834f
 def relevance_of(fitted):
@@ -88,7 +88,7 @@ def relevance_of(fitted):
         return relevance_of_many(fitted)
     rng, estimate = np.random.default_rng(0), fitted.model.map_.estimate
     judged = unseen(fitted.rows, fitted.kept, fitted.coding, fitted.donors, estimate, rng)
-    return column_relevance(fitted.encoder, judged, rng)
+    return column_relevance(fitted.encoder, judged, rng)[0]
 
 # %% ../../nbs/11_tables/41_weights.ipynb #4686acaf
 def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
@@ -115,11 +115,11 @@ def relevance_of_many(fitted, seed=0, level=0.05, draws=199):
     return replace(found, names=names, values=values[best], chance=chance, p_values=p_values)
 
 # %% ../../nbs/11_tables/41_weights.ipynb #weights2
-def column_weights(relevance, r2, owners, X):
+def column_weights(relevance, joint, owners, X):
     """Weights `(p,)` of columns in distances, @eq-column-weights, and the part that all columns share,
-    for coordinates `X` `(N, m)`; `owners` `(m,)`."""
+    for coordinates `X` `(N, m)`; `owners` `(m,)`, `joint` relevance of all columns."""
     known = np.maximum(relevance, 0)
-    shared = max(r2 - known.sum(), 0) / len(known)
+    shared = max(joint - known.sum(), 0) / len(known)
     variance = np.bincount(owners, X[~far_features(X)].var(axis=0))  # without misprints
     return np.sqrt(known / np.maximum(variance, 1e-12) + shared), np.sqrt(shared)
 
@@ -138,10 +138,10 @@ def places_of_words(judged, unit, own, share):
     return places / max(np.sqrt(share @ np.sum(places**2, axis=1)), 1e-300)
 
 # %% ../../nbs/11_tables/41_weights.ipynb #f9c36d5c
-def stretch_of(encoder, judged, relevance, r2, X):
+def stretch_of(encoder, judged, relevance, joint, X):
     "Matrix `(m, k)` that takes coordinates to those in which distances are relevant; `X` `(N, m)`."
     owners = encoder.owners
-    weights, shared = column_weights(relevance.values, r2, owners, X)
+    weights, shared = column_weights(relevance.values, joint, owners, X)
     diagonal, blocks = weights[owners], []
     diagonal[len(owners) - len(encoder.marked) :] = shared  # of marks of gaps
     for k, part in enumerate(encoder.parts):
