@@ -247,7 +247,8 @@ class Predicts(OfTable):
         Returns
         -------
         (q, 2) array of lower and upper ends, (q, n, 2) if `y` was (N, n). The quantiles, one on
-        each side, come from held-out residuals (conformal prediction, Lei and others, 2018).
+        each side (with few rows one for both), come from held-out residuals (conformal prediction,
+        Lei and others, 2018).
 
         Examples
         --------
